@@ -1,0 +1,89 @@
+"""The only argument checks: one wording everywhere, naming the argument, the value and the range."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InvalidArgument
+
+
+def real(
+    name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> float:
+    """Return `value` as a float inside the range, or raise.
+
+    Example:
+        >>> real("noise_multiplier", 2, 0, 10, open_low=True)
+        2.0
+        >>> real("delta", float("nan"), 0, 1)
+        Traceback (most recent call last):
+        sitr.errors.InvalidArgument: InvalidArgument [SITR-A01]: delta=nan is not in [0, 1].
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise InvalidArgument(f"{name}={_shown(value)} is not a number in {_range(low, high, open_low, open_high)}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    inside = (low < number if open_low else low <= number) and (number < high if open_high else number <= high)
+    if not inside:  # also true of NaN
+        raise InvalidArgument(f"{name}={_shown(value)} is not in {_range(low, high, open_low, open_high)}.")
+    return number
+
+
+def integer(name: str, value: Any, low: int, high: int) -> int:
+    """Return `value` as an int inside [low, high], or raise; 3.0 and True are not integers.
+
+    Example:
+        >>> integer("count", 3, 1, 10)
+        3
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise InvalidArgument(f"{name}={_shown(value)} is not a whole number in [{low}, {high}].")
+    if not low <= value <= high:
+        raise InvalidArgument(f"{name}={_shown(value)} is not in [{low}, {high}].")
+    return int(value)
+
+
+def reals(
+    name: str, values: ArrayLike, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> NDArray[np.float64]:
+    """Return an array of checked numbers with the shape of `values`.
+
+    Example:
+        >>> reals("epsilon", [0, 0.5], 0, 10)
+        array([0. , 0.5])
+    """
+    array = np.asarray(values, dtype=object)
+    checked = [real(name, v, low, high, open_low=open_low, open_high=open_high) for v in array.ravel()]
+    return np.array(checked, dtype=np.float64).reshape(array.shape)
+
+
+def choice(name: str, value: Any, allowed: Iterable[Any]) -> Any:
+    """Return `value` if it is one of `allowed`, or raise with the list.
+
+    Example:
+        >>> choice("adjacency", "add_remove", ("add_remove", "replace_one"))
+        'add_remove'
+    """
+    allowed = tuple(allowed)
+    if value not in allowed:
+        raise InvalidArgument(f"{name}={_shown(value)} is not one of {', '.join(map(repr, allowed))}.")
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _range(low: float, high: float, open_low: bool, open_high: bool) -> str:
+    left = "(" if open_low or math.isinf(low) else "["
+    right = ")" if open_high or (math.isinf(high) and open_high) else "]"
+    return f"{left}{low:g}, {high:g}{right}"

@@ -1,0 +1,398 @@
+"""Everything that can be said of an event's privacy loss, in both orders of the pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _validate
+from ..errors import NoSuchGuarantee
+from .bracket import Bracket
+from .engines.mix import Mix
+from .engines.solve import Found, delta_of_orders, epsilon_of_orders
+from .engines.tradeoff import tradeoff_of_orders
+from .losses.gaussian import GaussianLoss
+from .losses.law import Pair
+from .notions import concentrated_of, gdp_of, zcdp_of
+from .parts import group_part
+from .renyi import Claim, bad_outcome_bound, implied_pair
+
+if TYPE_CHECKING:
+    from .events import Concentrated, ZeroConcentrated
+
+Parts = tuple[tuple[Pair | Claim, int], ...]
+
+
+class Answers:
+    """The questions that every event and every curve answers.
+
+    Brackets contain the truth: for a mechanism whose loss is known, its own; for a claim such as (ε,δ)-DP or zCDP,
+    the worst of all mechanisms that satisfy it. Both orders are composed apart and the larger is taken (THEORY 1.3).
+    """
+
+    @property
+    def parts(self) -> Parts:
+        """The dominating pairs, or claims, with their counts."""
+        raise NotImplementedError
+
+    @property
+    def curve(self) -> Curve:
+        """The curve of this event: what can be said of its loss, without what was done."""
+        return Curve(self.parts)
+
+    def epsilon(self, delta: ArrayLike) -> Bracket:
+        """Return the least ε for which (ε,δ)-DP holds (THEORY 1.3, 4.5).
+
+        Args:
+            delta: In [0, 1); an array gives a bracket of arrays. At 0 the guarantee is pure.
+
+        Raises:
+            NoSuchGuarantee: `delta` is 0 and the loss is unbounded.
+
+        Privacy: (upper, δ)-DP holds for every pair of neighbours under the event's adjacency, in both orders.
+
+        Example:
+            >>> from sitr.accounting import Gaussian, PoissonSampled
+            >>> event = PoissonSampled(Gaussian(noise_multiplier=1.1), sampling_prob=256 / 60000) * 14062
+            >>> round(event.epsilon(delta=1e-5).upper, 6)
+            2.381597
+        """
+        deltas = _validate.reals("delta", delta, 0, 1, open_high=True)
+        return _brackets(deltas, lambda d: self._orders.epsilon(d))
+
+    def delta(self, epsilon: ArrayLike) -> Bracket:
+        """Return the least δ for which (ε,δ)-DP holds: the privacy profile (THEORY 1.3).
+
+        Args:
+            epsilon: At least 0; an array gives a bracket of arrays.
+
+        Privacy: (ε, upper)-DP holds for every pair of neighbours under the event's adjacency, in both orders.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> round(float(Laplace(noise_multiplier=1.0).delta(epsilon=0.5)), 6)
+            0.221199
+        """
+        epsilons = _validate.reals("epsilon", epsilon, 0, 1e15)
+        return _brackets(epsilons, lambda e: self._orders.delta(e))
+
+    def rdp(self, alpha: ArrayLike, *, delta_part: bool = False) -> Any:
+        """Return the Rényi divergence of order α, the larger of both orders of the pair (THEORY 1.4).
+
+        Args:
+            alpha: In [1, ∞]; 1 is the Kullback–Leibler divergence, ∞ the largest loss. Arrays give arrays.
+            delta_part: Leave out the infinite-loss mass, which `infinite_mass` then states: approximate RDP.
+
+        Raises:
+            NoSuchGuarantee: There is infinite-loss mass, and `delta_part` is false.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> import math
+            >>> laplace = Laplace(noise_multiplier=2.0)
+            >>> laplace.rdp([1, 2, math.inf]).round(6)
+            array([0.106531, 0.200304, 0.5     ])
+        """
+        alphas = _validate.reals("alpha", alpha, 1, math.inf)
+        if not delta_part:
+            self._refuse_infinite_mass("Rényi")
+        values = np.array([self._orders.rdp(float(a)) for a in alphas.ravel()]).reshape(alphas.shape)
+        return values if alphas.ndim else float(values)
+
+    def pure(self, *, delta_part: bool = False) -> float:
+        """Return the ε of pure ε-DP: the largest loss (THEORY 1.3).
+
+        Raises:
+            NoSuchGuarantee: The loss is unbounded, as for Gaussian noise.
+
+        Example:
+            >>> from sitr.accounting import RandomizedResponse
+            >>> round((RandomizedResponse(p=0.75) * 2).pure(), 6)
+            2.197225
+        """
+        if not delta_part:
+            self._refuse_infinite_mass("pure")
+        largest = self._orders.largest
+        if math.isinf(largest):
+            raise NoSuchGuarantee(
+                "no pure ε-DP guarantee exists: the privacy loss is unbounded.",
+                why="Gaussian noise makes every loss possible, if ever so rarely (THEORY 2.3).",
+                do="ask for epsilon(delta) at a δ > 0, or use bounded noise such as Laplace.",
+            )
+        return max(largest, 0.0)
+
+    def zcdp(self, *, delta_part: bool = False) -> ZeroConcentrated:
+        """Return a zero-concentrated guarantee: ρ of each part, added (THEORY 1.4, 3.1, 4.1).
+
+        Raises:
+            NoSuchGuarantee: There is infinite-loss mass (and `delta_part` is false), or no ρ is known.
+
+        Example:
+            >>> from sitr.accounting import Gaussian, PureDP
+            >>> (Gaussian(noise_multiplier=10) * 100 + PureDP(epsilon=0.2)).zcdp()
+            ZeroConcentrated(rho=0.52)
+        """
+        from .events import ZeroConcentrated
+
+        if not delta_part:
+            self._refuse_infinite_mass("zCDP")
+        pieces = [(zcdp_of(part), count) for part, count in self.parts]
+        rho = math.fsum(count * piece[0] for piece, count in pieces)
+        xi = math.fsum(count * piece[1] for piece, count in pieces)
+        return ZeroConcentrated(rho, xi, self.infinite_mass if delta_part else 0.0)
+
+    def cdp(self) -> Concentrated:
+        """Return a concentrated guarantee (μ,τ): means add, standards add in squares (seed 000; THEORY 3.1, 4.1).
+
+        Raises:
+            NoSuchGuarantee: There is infinite-loss mass, or no (μ,τ) is proved.
+
+        Example:
+            >>> from sitr.accounting import Gaussian
+            >>> (Gaussian(noise_multiplier=10) * 100).cdp()
+            Concentrated(mu=0.5, tau=1.0)
+        """
+        from .events import Concentrated
+
+        self._refuse_infinite_mass("CDP")
+        pieces = [(concentrated_of(part), count) for part, count in self.parts]
+        mu = math.fsum(count * piece[0] for piece, count in pieces)
+        return Concentrated(mu, math.sqrt(math.fsum(count * piece[1] ** 2 for piece, count in pieces)))
+
+    def gdp(self, *, delta_part: bool = False) -> float:
+        """Return μ of Gaussian DP; squares add (THEORY 3.5, 4.1).
+
+        Raises:
+            NoSuchGuarantee: There is infinite-loss mass (and `delta_part` is false), or no μ is proved.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> round(Laplace(noise_multiplier=1.0).gdp(), 6)
+            1.030064
+        """
+        if not delta_part:
+            self._refuse_infinite_mass("Gaussian DP")
+        return math.sqrt(math.fsum(count * gdp_of(part) ** 2 for part, count in self.parts))
+
+    def tradeoff(self, x: ArrayLike) -> Bracket:
+        """Return the least type-II error of any test with type-I error x; the safe side is `lower` (THEORY 1.5).
+
+        Args:
+            x: In [0, 1]; an array gives a bracket of arrays.
+
+        Privacy: no test that tells neighbours apart, in either order, has a smaller error.
+
+        Example:
+            >>> from sitr.accounting import Gaussian
+            >>> round(float(Gaussian(noise_multiplier=1.0).tradeoff(0.5)), 4)
+            0.1587
+        """
+        errors = _validate.reals("x", x, 0, 1)
+        return _brackets(errors, lambda e: self._orders.tradeoff(e), safe="lower")
+
+    def bad_outcome(self, p: ArrayLike, *, method: str = "exact") -> Bracket:
+        """Bound the probability of an outcome that has probability p on the neighbouring data (seed 002, Prop. 10).
+
+        Args:
+            p: Its probability with the neighbour, in [0, 1].
+            method: "exact" takes the worst set there is, 1 - tradeoff(p); "renyi" is Proposition 10, the best order
+                of the Rényi curve (THEORY 3.4).
+
+        Example:
+            >>> from sitr.accounting import RandomizedResponse
+            >>> event = RandomizedResponse(p=0.52) * 100
+            >>> round(float(event.bad_outcome(1e-3)), 5), round(float(event.bad_outcome(1e-3, method="renyi")), 5)
+            (0.01088, 0.01391)
+        """
+        probabilities = _validate.reals("p", p, 0, 1)
+        _validate.choice("method", method, ("exact", "renyi"))
+        if method == "renyi":
+            self._refuse_infinite_mass("Rényi")
+            return _brackets(probabilities, lambda value: self._orders.bad_outcome_by_renyi(value))
+        tests = self.tradeoff(probabilities)
+        return Bracket(1 - tests.upper, 1 - tests.lower, tests.method)
+
+    def group(self, size: int) -> Curve:
+        """Return the curve for a group of `size` people (THEORY 4.8).
+
+        Additive noise moves `size` times as far; sampled noise is the binomial mixture; the rest follows its notion.
+
+        Raises:
+            NoSuchGuarantee: The notion has no group property that is proved, such as approximate zCDP.
+
+        Privacy: holds for any two data sets that differ in `size` people, under the event's adjacency.
+
+        Example:
+            >>> from sitr.accounting import Gaussian
+            >>> round(float(Gaussian(noise_multiplier=10).group(5).epsilon(delta=1e-6)), 4)
+            2.2541
+        """
+        size = _validate.integer("size", size, 1, 10**6)
+        return Curve(tuple((group_part(part, size), count) for part, count in self.parts))
+
+    def expected_loss(self) -> float:
+        """Return the mean privacy loss, the larger of both orders; infinite where some loss is.
+
+        Example:
+            >>> from sitr.accounting import RandomizedResponse
+            >>> round(RandomizedResponse(p=0.75).expected_loss(), 6)
+            0.549306
+        """
+        return math.inf if self.infinite_mass > 0 else self._orders.rdp(1.0)
+
+    @property
+    def infinite_mass(self) -> float:
+        """The chance of an infinite loss: seed 003's catastrophic part of δ, below which no ε helps (THEORY 1.2).
+
+        Example:
+            >>> from sitr.accounting import ApproximateDP
+            >>> round((ApproximateDP(epsilon=0.1, delta=1e-8) * 100).infinite_mass, 15)
+            9.99999505e-07
+        """
+        return self._orders.infinite_mass
+
+    def _refuse_infinite_mass(self, notion: str) -> None:
+        if self.infinite_mass > 0:
+            raise NoSuchGuarantee(
+                f"no {notion} guarantee exists: the loss is infinite with probability {self.infinite_mass:.3g}.",
+                why="propose–test–release, selection by threshold and (ε,δ) claims can fail outright (seed 000).",
+                do="ask for epsilon(delta) at a larger δ, or for the approximate form with delta_part=True.",
+            )
+
+    @cached_property
+    def _orders(self) -> Orders:
+        return Orders(self.parts)
+
+
+class Curve(Answers):
+    """A privacy-loss curve without a description of what was done; `event.group(size)` returns one.
+
+    Example:
+        >>> from sitr.accounting import Laplace
+        >>> Laplace(noise_multiplier=2).group(3).pure()
+        1.5
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def parts(self) -> Parts:
+        """The dominating pairs, or claims, with their counts."""
+        return self._parts
+
+    def __add__(self, other: object) -> Curve:
+        return Curve(self.parts + other.parts) if isinstance(other, Answers) else NotImplemented
+
+
+class Orders:
+    """The composed laws of both orders: the upper side, and what the truth dominates."""
+
+    def __init__(self, parts: Parts) -> None:
+        merged: dict[Pair | Claim, int] = {}
+        for part, count in parts:
+            merged[part] = merged.get(part, 0) + count
+        self.claims = [(part, count) for part, count in merged.items() if isinstance(part, Claim)]
+        self.pairs = [(part, count) for part, count in merged.items() if isinstance(part, Pair)]
+        self.exact = not self.claims and all(pair.beneath is None for pair, _ in self.pairs)
+        # Rényi statements hold for pairs and claims alike; both sit in these mixes.
+        self.all = _mixes([*self.pairs, *((Pair.symmetric(claim), n) for claim, n in self.claims)])
+
+    @cached_property
+    def above(self) -> list[Mix]:
+        """Mixes that dominate the truth: claims as the pair that their summed Rényi curve implies."""
+        claims = [(implied_pair(self.claims), 1)] if self.claims else []
+        return _mixes([*self.pairs, *claims])
+
+    @cached_property
+    def beneath(self) -> list[Mix]:
+        """Mixes that some mechanism of this description attains."""
+        if self.exact:
+            return self.above
+        pairs = [(pair.beneath or pair, n) for pair, n in self.pairs]
+        for claim, n in self.claims:
+            known = [(part.beneath or part, n * m) for part, m in claim.beneath if isinstance(part, Pair)]
+            pairs += known or [(Pair.symmetric(GaussianLoss(claim.attained)), n)]
+        return _mixes(pairs)
+
+    @property
+    def infinite_mass(self) -> float:
+        return max(mix.infinite_mass for mix in self.all)
+
+    @property
+    def largest(self) -> float:
+        return max(mix.largest for mix in self.all)
+
+    def rdp(self, alpha: float) -> float:
+        if alpha == 1:
+            return max(mix.mean for mix in self.all)
+        if math.isinf(alpha):
+            return max(self.largest, 0.0)
+        return max(float(mix.log_mgf(alpha - 1)) / (alpha - 1) for mix in self.all)
+
+    def epsilon(self, delta: float) -> Found:
+        if delta == 0:
+            return self._pure()
+        if self.exact:
+            return epsilon_of_orders(self.above, delta)
+        lower = epsilon_of_orders(self.beneath, delta).lower
+        upper = epsilon_of_orders(self.all, delta, only_chernoff=True) if self.claims else None
+        if self.pairs or upper is None:
+            upper = _smaller(epsilon_of_orders(self.above, delta), upper)
+        return Found(min(lower, upper.upper), upper.upper, upper.method)
+
+    def _pure(self) -> Found:
+        largest = math.inf if self.infinite_mass > 0 else self.largest
+        if math.isinf(largest):
+            raise NoSuchGuarantee(
+                "no ε holds at delta=0: the privacy loss is unbounded, or infinite with some probability.",
+                why="pure differential privacy bounds every loss (THEORY 1.3).",
+                do="ask at a δ > 0, or use noise of bounded loss such as Laplace.",
+            )
+        return Found(max(largest, 0.0), max(largest, 0.0), "largest loss")
+
+    def delta(self, epsilon: float) -> Found:
+        if self.exact:
+            return delta_of_orders(self.above, epsilon)
+        lower = delta_of_orders(self.beneath, epsilon).lower
+        upper = delta_of_orders(self.all, epsilon, only_chernoff=True) if self.claims else None
+        if self.pairs or upper is None:
+            upper = _smaller(delta_of_orders(self.above, epsilon), upper)
+        return Found(min(lower, upper.upper), upper.upper, upper.method)
+
+    def tradeoff(self, x: float) -> Found:
+        found = tradeoff_of_orders(self.above, x)
+        if self.exact:
+            return found
+        return Found(found.lower, max(tradeoff_of_orders(self.beneath, x).upper, found.lower), found.method)
+
+    def bad_outcome_by_renyi(self, p: float) -> Found:
+        best = max(bad_outcome_bound(mix, p) for mix in self.all)
+        return Found(p, max(best, p), "Rényi curve (Prop. 10)")
+
+
+def _mixes(parts: list[tuple[Pair, int]]) -> list[Mix]:
+    """One mix where every pair is symmetric, otherwise both orders: forward first."""
+    forward = Mix.of((pair.forward, count) for pair, count in parts)
+    if all(pair.is_symmetric for pair, _ in parts):
+        return [forward]
+    return [forward, Mix.of((pair.backward, count) for pair, count in parts)]
+
+
+def _smaller(first: Found, second: Found | None) -> Found:
+    return first if second is None or first.upper <= second.upper else second
+
+
+def _brackets(values: Any, ask: Callable[[float], Found], safe: Any = "upper") -> Bracket:
+    """Ask for each value; a scalar gives floats, an array arrays."""
+    found = [ask(float(v)) for v in values.ravel()]
+    if values.ndim == 0:
+        return Bracket(found[0].lower, found[0].upper, found[0].method, safe)
+    lower = np.array([f.lower for f in found]).reshape(values.shape)
+    upper = np.array([f.upper for f in found]).reshape(values.shape)
+    return Bracket(lower, upper, "; ".join(dict.fromkeys(f.method for f in found)), safe)

@@ -1,0 +1,1 @@
+"""Numerical composition with certified brackets: the vertical line, lattices, rare events (THEORY 4.5)."""

@@ -1,0 +1,204 @@
+"""δ(ε) as a trapezoid sum on one vertical line, certified from both sides.
+
+With K = Σ n_j ln M_j, z_k = c + i k D and D = 2π/T, Poisson summation gives, exactly,
+
+    S(ε) = (D/π) e^{K(c)-cε} [ g_0/2 + Σ_{k≥1} Re(g_k e^{-ikDε}) ] = Σ_m δ(ε + mT) e^{cmT},
+    g_k = e^{K(z_k)-K(c)} / z_k(z_k+1).
+
+Every term on the right is at least 0, so S is an upper bound by itself; what it exceeds δ by is bounded by δ ≤ 1 on
+one side and Chernoff on the other. The sum is cut at N; where the laws themselves do not make |M| fall, a whisper of
+Gaussian noise with m = w is composed with them: that can only raise δ, by at most w² C f_w(ε), f_w the density of the
+smoothed loss, which the same nodes give. docs/decisions/0003 has the proofs, 0004 the model of rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erfcx
+
+from ..losses.law import UNIT, Complexes, Floats
+from .mix import Mix, log_kappa
+
+ALIAS = 1e-9  # what aliases and truncation may each add to δ, as a share of it
+GOAL = 3e-7  # the relative width of ε that smoothing aims at
+NODES = 6_000  # up to here a line without smoothing is preferred
+MOST_NODES = 600_000
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where the line is evaluated: abscissa c, period T, number of nodes N, and the whisper w."""
+
+    c: float
+    period: float
+    count: int
+    whisper: float
+
+    @property
+    def step(self) -> float:
+        return 2 * math.pi / self.period
+
+
+def choose_grid(mix: Mix, c: float, epsilon: float, log_delta: float, goal: float = GOAL) -> Grid:
+    """Choose T so that aliases are a share ALIAS of δ, and N (and w) so that truncation is."""
+    base = float(mix.log_mgf(c))
+    log_main = min(log_delta + c * epsilon - base, float(log_kappa(c)))
+    period = _period(mix, c, epsilon, log_delta, log_main)
+    needed = log_main + math.log(ALIAS)
+    limit = min(NODES * 2 * math.pi / period, mix.reach)
+    plain = _cut(mix, c, needed, 4 / period, limit, 0.0)
+    if plain <= limit:
+        return Grid(c, period, max(math.ceil(plain * period / (2 * math.pi)), 8), 0.0)
+    most = min(MOST_NODES * 2 * math.pi / period, mix.reach)
+    whisper = max(math.sqrt(goal * max(epsilon, 1e-12) / (1 + c)), math.sqrt(-2 * needed + 40) / most)
+    end = min(_cut(mix, c, needed, 4 / period, most, whisper), most)
+    return Grid(c, period, max(math.ceil(end * period / (2 * math.pi)), 8), min(whisper, 1.0))
+
+
+def _cut(mix: Mix, c: float, needed: float, start: float, limit: float, whisper: float) -> float:
+    """Return a t, within √2 of the least, from which on the dropped nodes weigh less than e^needed."""
+
+    def enough(power: int) -> bool:
+        t = start * 2 ** (power / 2)
+        fall = float(mix.log_decay(c, np.array([t]))[0]) - (whisper * t) ** 2 / 2
+        return fall - math.log(math.pi * t) <= needed
+
+    low, high = 0, max(math.ceil(2 * math.log2(limit / start)), 1) if limit > start else 1
+    if not enough(high):
+        return math.inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return min(start * 2 ** (high / 2), max(limit, start))
+
+
+def _period(mix: Mix, c: float, epsilon: float, log_delta: float, log_main: float) -> float:
+    below = (-log_delta - math.log(ALIAS)) / c
+    others = c * np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])
+    excess = mix.log_mgf(others) - mix.log_mgf(c) - (others - c) * epsilon + log_kappa(others) - log_main
+    above = float(np.min((excess - math.log(ALIAS)) / (others - c)))
+    if math.isfinite(mix.largest):
+        above = min(above, mix.largest - epsilon)
+    return 1.02 * max(below, above)
+
+
+class Line:
+    """One evaluation of K along the line; it then answers for every ε."""
+
+    def __init__(self, mix: Mix, grid: Grid) -> None:
+        self.mix, self.grid = mix, grid
+        c, w = grid.c, grid.whisper
+        self.t = grid.step * np.arange(grid.count + 1)
+        self.z = c + 1j * self.t
+        self.base = float(mix.log_mgf(c)) + w**2 * c * (c + 1) / 2
+        smooth = mix.m2 + w**2
+        size, turn = -smooth * self.t**2 / 2, smooth * self.t * (2 * c + 1) / 2
+        self.noise = mix.log_mgf_error(c) + UNIT * (32 + 4 * abs(self.base) + 4 * float(np.max(np.abs(turn))))
+        for loss, count in mix.parts:
+            ratios, error = loss.ratios(c, grid.step, grid.count)
+            size = size + count * np.log(np.maximum(np.abs(ratios), 1e-300))
+            turn = turn + count * np.angle(ratios)
+            self.noise += count * (2 * error + 8 * UNIT)
+        self.values: Complexes = np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi))
+        self.values[0] *= 0.5  # the node on the real axis counts once, the others with their conjugates
+        self.kernel = 1 / (self.z * (self.z + 1))
+        self.weighted = self.values * self.kernel
+        weight = np.abs(self.kernel)
+        self.rough = float(np.sum(weight)), float(np.sum(weight * self.t))
+        smoothing = np.exp(-(w**2) * self.t**2 / 2)
+        self.rough_density = float(np.sum(smoothing)), float(np.sum(smoothing * self.t))
+        self.truncation = self._truncation()
+
+    @property
+    def method(self) -> str:
+        return "vertical line" if self.grid.whisper == 0 else "vertical line, smoothed"
+
+    def _scale(self, epsilon: float) -> float:
+        """ln of (D/π) e^{K(c) - cε}."""
+        return math.log(self.grid.step / math.pi) + self.base - self.grid.c * epsilon
+
+    def sums(self, epsilon: float) -> tuple[float, float]:
+        """Return S(ε) and its slope, both over the scale."""
+        phase = np.exp(-1j * self.t * epsilon)
+        value = float(np.real(self.weighted @ phase))
+        slope = -float(np.real((self.weighted * self.z) @ phase))
+        return value, slope
+
+    def density(self, epsilon: float) -> float:
+        """Return the density of the smoothed loss at ε, over the scale."""
+        return float(np.real(self.values @ np.exp(-1j * self.t * epsilon)))
+
+    def _rounding(self, epsilon: float, rough: tuple[float, float]) -> float:
+        model = self.noise + 4 * UNIT * (self.grid.c * abs(epsilon) + 4)
+        return model * rough[0] + 8 * UNIT * abs(epsilon) * rough[1]
+
+    def _truncation(self) -> float:
+        """Bound what the nodes beyond N would add, over the scale: |g| ≤ decay(t) e^{-w²t²/2} / t²."""
+        end, w, step = float(self.t[-1]), self.grid.whisper, self.grid.step
+        falls = math.exp(float(self.mix.log_decay(self.grid.c, np.array([end]))[0]) - w**2 * end**2 / 2)
+        tail = falls / end
+        if end < self.mix.reach < math.inf:  # beyond `reach` only the whisper is known to fall
+            tail += math.exp(-((w * self.mix.reach) ** 2) / 2) / self.mix.reach
+        return tail / step
+
+    def upper(self, epsilon: float) -> float:
+        """Return an upper bound on δ(ε)."""
+        value, _ = self.sums(epsilon)
+        total = value + self._rounding(epsilon, self.rough) + self.truncation
+        return _exp(self._scale(epsilon)) * max(total, 0.0)
+
+    def lower(self, epsilon: float) -> float:
+        """Return a lower bound on δ(ε)."""
+        value, _ = self.sums(epsilon)
+        total = value - self._rounding(epsilon, self.rough) - self.truncation - self._excess(epsilon)
+        return _exp(self._scale(epsilon)) * total - self._aliases(epsilon)
+
+    def _excess(self, epsilon: float) -> float:
+        """Bound, over the scale, what the whisper added: w² (1 + wR(-w/2)/2) e^{w²/8} f_w(ε)."""
+        w = self.grid.whisper
+        if w == 0:
+            return 0.0
+        end, step = float(self.t[-1]), self.grid.step
+        tail = math.exp(-(w**2) * end**2 / 2) / (w**2 * end * step)
+        density = self.density(epsilon) + self._rounding(epsilon, self.rough_density) + tail
+        constant = (1 + w / 2 * math.sqrt(math.pi / 2) * float(erfcx(-w / 2 / math.sqrt(2)))) * math.exp(w**2 / 8)
+        return w**2 * constant * max(density, 0.0)
+
+    def _aliases(self, epsilon: float) -> float:
+        c, period, w = self.grid.c, self.grid.period, self.grid.whisper
+        below = math.exp(-c * period) / -math.expm1(-c * period)
+        if w == 0 and epsilon + period >= self.mix.largest:
+            return below
+        others = c * np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])
+        logs = self.mix.log_mgf(others) + w**2 * others * (others + 1) / 2 + log_kappa(others) - others * epsilon
+        gap = (others - c) * period
+        above = np.exp(np.minimum(logs - gap - np.log(-np.expm1(-gap)), 700.0))
+        return below + float(np.min(above)) * (1 + 1e-9)
+
+    def guess(self, log_delta: float, start: float) -> float:
+        """Propose an ε with S(ε) = δ, by safeguarded Newton on ln S; nothing is claimed of it."""
+        epsilon, low, high = start, -math.inf, math.inf
+        floor = 3 * (self._rounding(start, self.rough) + self.truncation)
+        for _ in range(60):
+            value, slope = self.sums(epsilon)
+            if value <= floor:
+                high = min(high, epsilon)
+                epsilon = epsilon - 0.5 / self.grid.c if math.isinf(low) else (low + high) / 2
+                continue
+            gap = math.log(value) + self._scale(epsilon) - log_delta
+            low, high = (epsilon, high) if gap > 0 else (low, epsilon)
+            move = -gap * value / (slope if slope < 0 else -self.grid.c * value)
+            new = epsilon + max(min(move, 3 / self.grid.c), -3 / self.grid.c)
+            if abs(new - epsilon) <= 1e-13 * abs(new) or abs(gap) < 1e-13:
+                return new
+            if not low < new < high and low > -math.inf and high < math.inf:
+                new = (low + high) / 2
+            epsilon = new
+        return epsilon
+
+
+def _exp(x: float) -> float:
+    return math.exp(min(x, 700.0))

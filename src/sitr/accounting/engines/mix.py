@@ -1,0 +1,154 @@
+"""The composed law of one order: several laws with counts, all Gaussians merged into one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..losses.gaussian import GaussianLoss
+from ..losses.law import UNIT, Floats, Loss
+
+
+@dataclass(frozen=True, eq=False)
+class Mix:
+    """Independent losses that add: `parts` with their counts, and one Gaussian of variance `m2` = Σ m_i²."""
+
+    parts: tuple[tuple[Loss, int], ...]
+    m2: float = 0.0
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[Loss, int]]) -> Mix:
+        others, variances = [], []
+        for loss, count in parts:
+            if isinstance(loss, GaussianLoss):
+                variances.append(count * loss.m**2)
+            else:
+                others.append((loss, count))
+        return cls(tuple(others), math.fsum(variances))
+
+    def log_mgf(self, x: Floats | float) -> Floats:
+        """Return K(x) = ln E e^{xL} of the composed law, given that every loss is finite."""
+        x = np.asarray(x, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            total = self.m2 * x * (x + 1) / 2
+            for loss, count in self.parts:
+                total = total + count * loss.log_mgf(x)
+        return total
+
+    def log_mgf_error(self, c: float) -> float:
+        """Bound the rounding error of K(c) by the model: a few units for each law, and its own size."""
+        total = UNIT * 4 * abs(float(self.log_mgf(c)))
+        return total + sum(n * UNIT * (8 + 4 * abs(float(loss.log_mgf(np.float64(c))))) for loss, n in self.parts)
+
+    @cached_property
+    def infinite_mass(self) -> float:
+        """1 - Π (1 - δ_i): the chance that some loss is infinite."""
+        return -math.expm1(math.fsum(n * math.log1p(-loss.infinite_mass) for loss, n in self.parts))
+
+    @cached_property
+    def largest(self) -> float:
+        return math.inf if self.m2 else math.fsum(n * loss.largest for loss, n in self.parts)
+
+    @cached_property
+    def smallest(self) -> float:
+        return -math.inf if self.m2 else math.fsum(n * loss.smallest for loss, n in self.parts)
+
+    @cached_property
+    def log_top_mass(self) -> float:
+        """The log of the mass at the largest loss."""
+        if self.m2 or any(loss.top_mass <= 0 for loss, _ in self.parts):
+            return -math.inf
+        return math.fsum(n * math.log(loss.top_mass) for loss, n in self.parts)
+
+    @cached_property
+    def mean(self) -> float:
+        return math.fsum([self.m2 / 2, *(n * loss.mean() for loss, n in self.parts)])
+
+    @cached_property
+    def reach(self) -> float:
+        return min((loss.reach for loss, _ in self.parts), default=math.inf)
+
+    def log_decay(self, c: float, t: Floats) -> Floats:
+        """Bound ln |M(c+it')| / M(c) for every t' from t to `reach`."""
+        total = -self.m2 * t**2 / 2
+        for loss, count in self.parts:
+            total = total + count * loss.log_decay(c, t)
+        return total
+
+
+FINE = 1e-5  # tolerance of a tilt whose Chernoff bound is itself the answer
+
+
+def log_kappa(c: float | Floats) -> Floats:
+    """Return ln sup_x (1 - e^{-x}) e^{-cx} = c ln c - (1+c) ln(1+c), the constant of Chernoff's bound on δ."""
+    c = np.asarray(c, dtype=np.float64)
+    return -c * np.log1p(1 / c) - np.log1p(c)
+
+
+def chernoff_epsilon(mix: Mix, c: float, log_delta: float) -> float:
+    """Return the ε that Chernoff's bound at order 1+c gives for δ: RDP by the better conversion (THEORY 3.2)."""
+    return (float(mix.log_mgf(c)) + float(log_kappa(c)) - log_delta) / c
+
+
+def chernoff_delta(mix: Mix, epsilon: float) -> float:
+    """Return ln of Chernoff's bound on δ(ε), for the best order: the profile that a Rényi curve implies."""
+
+    def log_bound(c: float) -> float:
+        return float(mix.log_mgf(c)) + float(log_kappa(c)) - c * epsilon
+
+    spread = math.sqrt(2 * max(mix.mean, 1e-300))
+    return log_bound(minimise(log_bound, max((epsilon - mix.mean) / spread**2, 1 / spread), FINE))
+
+
+def best_tilt(mix: Mix, log_delta: float, tolerance: float = 0.02) -> float:
+    """Return a c near the minimum of `chernoff_epsilon`, by golden section on ln c."""
+    return minimise(lambda c: chernoff_epsilon(mix, c, log_delta), _typical_tilt(mix, log_delta), tolerance)
+
+
+def saddle_tilt(mix: Mix, epsilon: float) -> float:
+    """Return a c near the minimum of K(c) - cε - ln c(1+c), where the integrand of δ(ε) is flattest."""
+
+    def height(c: float) -> float:
+        return float(mix.log_mgf(c)) - c * epsilon - math.log(c) - math.log1p(c)
+
+    spread = math.sqrt(2 * max(mix.mean, 1e-300))
+    return minimise(height, max((epsilon - mix.mean) / spread**2, 1 / (spread + 1e-12)))
+
+
+def _typical_tilt(mix: Mix, log_delta: float) -> float:
+    """What the best tilt would be if the loss were Gaussian."""
+    spread = math.sqrt(2 * max(mix.mean, 1e-300))
+    return min(max(math.sqrt(-2 * log_delta + 1) / spread, 1e-6), 1e12)
+
+
+def minimise(height: Callable[[float], float], start: float, tolerance: float = 0.02) -> float:
+    """Return the c where a function that falls and then rises is least, within `tolerance` of ln c."""
+    ratio = (math.sqrt(5) - 1) / 2
+    u, step = math.log(min(max(start, 1e-20), 1e20)), 0.7
+    here = height(start)
+    direction = -1.0 if height(math.exp(u - step)) < here else 1.0
+    ends = [u - direction * step, u]
+    for _ in range(200):
+        u += direction * step
+        there = height(math.exp(u))
+        ends = [ends[1], u] if there < here else [ends[0], u]
+        if not there < here or abs(u) > 60:
+            break
+        here, step = there, step * 1.5
+    low, high = min(ends), max(ends)
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    fa, fb = height(math.exp(a)), height(math.exp(b))
+    while high - low > tolerance:
+        if fa <= fb:
+            high, b, fb = b, a, fa
+            a = high - ratio * (high - low)
+            fa = height(math.exp(a))
+        else:
+            low, a, fa = a, b, fb
+            b = low + ratio * (high - low)
+            fb = height(math.exp(b))
+    return math.exp((low + high) / 2)

@@ -1,0 +1,260 @@
+"""Choose the engine for a composed law, for one order and then for both; the truth always lies in the bracket."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..losses.gaussian import log_profile
+from .certify import Bounds, certify
+from .lattice import AtomSum, LatticeSum, enumerated, lattice_sum
+from .line import GOAL, Line, choose_grid
+from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kappa, saddle_tilt
+
+CLOSED = 4e-13  # relative error of the closed forms, checked against 40 digits in the tests
+MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
+NARROW = 1e-6  # a bracket this narrow, relative to its value, is good enough
+FEW = 4096  # so many atoms are summed rather than transformed
+
+
+@dataclass(frozen=True)
+class Found:
+    """A bracket, and how it was found."""
+
+    lower: float
+    upper: float
+    method: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lower", float(self.lower))
+        object.__setattr__(self, "upper", float(self.upper))
+
+    def meet(self, other: Found) -> Found:
+        """Both hold: keep the better end of each; the method is that of the narrower."""
+        narrower = self if self.upper - self.lower <= other.upper - other.lower else other
+        lower, upper = max(self.lower, other.lower), min(self.upper, other.upper)
+        return Found(lower, max(upper, lower), narrower.method)
+
+    def worst(self, other: Found) -> Found:
+        """The larger of two numbers, each in its bracket."""
+        higher = self if self.upper >= other.upper else other
+        return Found(max(self.lower, other.lower), higher.upper, higher.method)
+
+    @property
+    def narrow(self) -> bool:
+        return math.isfinite(self.upper) and self.upper - self.lower <= max(NARROW * self.upper, 1e-9)
+
+
+def epsilon_of_orders(mixes: list[Mix], delta: float, *, only_chernoff: bool = False) -> Found:
+    """Bracket the least ε ≥ 0 with δ(ε) ≤ delta in every order."""
+    if only_chernoff:
+        found = [Found(0.0, _chernoff(mix, delta, FINE), "Rényi conversion") for mix in mixes]
+        return max(found, key=lambda f: f.upper)
+    found = epsilon_of(mixes[0], delta)
+    for mix in mixes[1:]:
+        if mix.infinite_mass > 0 or _chernoff(mix, delta) > found.lower:
+            found = found.worst(epsilon_of(mix, delta))
+    return found
+
+
+def delta_of_orders(mixes: list[Mix], epsilon: float, *, only_chernoff: bool = False) -> Found:
+    """Bracket δ(ε), the larger of the orders."""
+    if only_chernoff:
+        found = [Found(0.0, _with_infinity(mix, _chernoff_delta(mix, epsilon)), "Rényi conversion") for mix in mixes]
+        return max(found, key=lambda f: f.upper)
+    found = delta_of(mixes[0], epsilon)
+    for mix in mixes[1:]:
+        if mix.infinite_mass > 0 or _chernoff_delta(mix, epsilon) > found.lower:
+            found = found.worst(delta_of(mix, epsilon))
+    return found
+
+
+def _chernoff(mix: Mix, delta: float, tolerance: float = 0.02) -> float:
+    """An upper bound on ε from the Rényi curve alone (THEORY 3.2)."""
+    if mix.infinite_mass >= delta:
+        return math.inf
+    if mix.largest <= 0:
+        return 0.0
+    log_delta = math.log((delta - mix.infinite_mass) / (1 - mix.infinite_mass))
+    c = best_tilt(mix, log_delta, tolerance)
+    bound = chernoff_epsilon(mix, c, log_delta)
+    return max(min(bound + MODEL * abs(bound) + mix.log_mgf_error(c) / c, mix.largest), 0.0)
+
+
+def _chernoff_delta(mix: Mix, epsilon: float) -> float:
+    if epsilon >= mix.largest:
+        return 0.0
+    return min(math.exp(min(chernoff_delta(mix, epsilon), 0.0)) * (1 + 1e-6), 1.0)
+
+
+def _with_infinity(mix: Mix, delta: float) -> float:
+    return mix.infinite_mass + (1 - mix.infinite_mass) * delta
+
+
+def epsilon_of(mix: Mix, delta: float) -> Found:
+    """Bracket the least ε ≥ 0 with δ_mix(ε) ≤ delta, for one order."""
+    if mix.infinite_mass >= delta:
+        if mix.infinite_mass > delta or math.isinf(mix.largest):
+            return Found(math.inf, math.inf, "infinite-loss mass")
+        return Found(max(mix.largest, 0.0), max(mix.largest, 0.0), "largest loss")
+    finite = (delta - mix.infinite_mass) / (1 - mix.infinite_mass)
+    if finite >= 1 or mix.largest <= 0:
+        return Found(0.0, 0.0, "largest loss")
+    found = _top_atom(mix, finite)
+    if found.narrow:
+        return found
+    closed = _closed_form(mix)
+    return found.meet(closed.epsilon(finite) if closed is not None else _numerical(mix, finite))
+
+
+class ClosedForm:
+    """δ(ε) where a closed form is known: Gaussians, and single events."""
+
+    def __init__(self, mix: Mix) -> None:
+        self.mix = mix
+
+    def log_delta(self, epsilon: float) -> float:
+        if not self.mix.parts:
+            return float(log_profile(math.sqrt(self.mix.m2), np.float64(epsilon))) if self.mix.m2 else -math.inf
+        value = float(self.mix.parts[0][0].profile(np.float64(epsilon)))
+        return math.log(value) if value > 0 else -math.inf
+
+    def upper(self, epsilon: float) -> float:
+        """Return an upper bound on δ(ε)."""
+        return math.exp(self.log_delta(epsilon)) * (1 + CLOSED * (4 + self._slack(epsilon)))
+
+    def lower(self, epsilon: float) -> float:
+        """Return a lower bound on δ(ε)."""
+        return math.exp(self.log_delta(epsilon)) * (1 - CLOSED * (4 + self._slack(epsilon)))
+
+    def _slack(self, epsilon: float) -> float:
+        """How much a rounding of ε itself can matter: a²/2 in the exponent."""
+        return (abs(epsilon) / math.sqrt(self.mix.m2) if self.mix.m2 else 1.0) ** 2 * 1e-3
+
+    def epsilon(self, delta: float) -> Found:
+        """Invert by bisection on ln δ."""
+        log_delta = math.log(delta)
+        if self.log_delta(0.0) <= log_delta:
+            return Found(0.0, 0.0, "closed form")
+        low, high = 0.0, 1.0
+        while self.log_delta(high) > log_delta:
+            low, high = high, 2 * high
+        for _ in range(200):
+            middle = (low + high) / 2
+            if middle in (low, high):
+                break
+            low, high = (middle, high) if self.log_delta(middle) > log_delta else (low, middle)
+        return Found(low * (1 - CLOSED), high * (1 + CLOSED), "closed form")
+
+
+def _closed_form(mix: Mix) -> ClosedForm | None:
+    single = not mix.m2 and len(mix.parts) == 1 and mix.parts[0][1] == 1 and mix.parts[0][0].closed
+    return ClosedForm(mix) if not mix.parts or single else None
+
+
+def _top_atom(mix: Mix, delta: float) -> Found:
+    """ε ≤ the largest loss; and the atom there alone forces ε ≥ L + ln(1 - δ/p)."""
+    largest, log_top = mix.largest, mix.log_top_mass
+    lower = 0.0
+    if log_top > math.log(delta):
+        ratio = delta * math.exp(-log_top) * (1 + 1e-12)
+        lower = largest + math.log1p(-ratio) if ratio < 1 else 0.0
+    return Found(max(lower * (1 - 1e-14), 0.0), largest * (1 + 1e-14), "largest loss")
+
+
+def _numerical(mix: Mix, delta: float) -> Found:
+    log_delta = math.log(delta)
+    few = enumerated(mix)
+    if few is not None and few[0].losses.size <= FEW:
+        return _solved(AtomSum(*few), delta, log_delta, "enumeration", 1.0)
+    c = best_tilt(mix, log_delta)
+    found = Found(0.0, _chernoff(mix, delta), "Chernoff")
+    if found.upper == 0.0:
+        return found
+    start, log_main = _saddle_guess(mix, c, log_delta)
+    on_lattice = lattice_sum(mix, c, log_main)
+    if on_lattice is not None:
+        found = found.meet(_solved(on_lattice, delta, log_delta, "lattice", c))
+    if not found.narrow:
+        found = found.meet(_on_line(mix, c, start, delta, GOAL))
+    if not found.narrow and few is not None:
+        found = found.meet(_solved(AtomSum(*few), delta, log_delta, "enumeration", c))
+    return found if found.narrow else _harder(mix, found, delta)
+
+
+def _solved(bounds: AtomSum | LatticeSum, delta: float, log_delta: float, method: str, slope: float) -> Found:
+    lower, upper = certify(bounds, delta, bounds.guess(log_delta), slope)
+    return Found(lower, upper, method)
+
+
+def _on_line(mix: Mix, c: float, start: float, delta: float, goal: float) -> Found:
+    log_delta = math.log(delta)
+    grid = choose_grid(mix, c, start, log_delta, goal)
+    line = Line(mix, grid)
+    lower, upper = certify(line, delta, line.guess(log_delta, max(start, 0.0)), c)
+    return Found(lower, upper, line.method)
+
+
+def _harder(mix: Mix, found: Found, delta: float) -> Found:
+    """Retune the tilt at what was found, and smooth less."""
+    c = saddle_tilt(mix, (found.lower + found.upper) / 2)
+    found = found.meet(_on_line(mix, c, (found.lower + found.upper) / 2, delta, GOAL))
+    if found.narrow:
+        return found
+    width = (found.upper - found.lower) / found.upper
+    return found.meet(_on_line(mix, c, (found.lower + found.upper) / 2, delta, max(GOAL**2 / width, 1e-10)))
+
+
+def _saddle_guess(mix: Mix, c: float, log_delta: float) -> tuple[float, float]:
+    """Return a first ε by the saddle-point formula, and ln of δ e^{cε - K(c)} there; nothing rests on them."""
+    log_main = _log_main(mix, c)
+    return max((float(mix.log_mgf(c)) + log_main - log_delta) / c, 0.0), log_main
+
+
+def _log_main(mix: Mix, c: float) -> float:
+    """ln of δ(ε) e^{cε - K(c)} by the saddle-point formula, at the ε that c is the saddle of."""
+    h = 0.03
+    below, here, above = (float(k) for k in mix.log_mgf(c * np.array([1 - h, 1.0, 1 + h])))
+    spread = math.sqrt(max((below - 2 * here + above) / (c * h) ** 2, 0.0))
+    return min(-math.log((1 + c) * max(2.5 * c * spread, 1.0)), float(log_kappa(c)))
+
+
+def delta_of(mix: Mix, epsilon: float) -> Found:
+    """Bracket δ_mix(ε) for one order."""
+    if epsilon >= mix.largest:
+        return Found(mix.infinite_mass, mix.infinite_mass, "largest loss")
+    found = Found(0.0, _chernoff_delta(mix, epsilon), "Chernoff")
+    for bounds, method in candidates(mix, epsilon):
+        at = Found(max(bounds.lower(epsilon), 0.0), min(bounds.upper(epsilon), 1.0), method)
+        found = found.meet(at)
+        if found.upper - found.lower <= NARROW * found.upper:
+            break
+    return Found(_with_infinity(mix, found.lower), _with_infinity(mix, found.upper), found.method)
+
+
+def candidates(mix: Mix, epsilon: float):  # type: ignore[no-untyped-def]
+    """Yield bounds on δ of the finite part, tuned at ε, cheapest first."""
+    closed = _closed_form(mix)
+    if closed is not None:
+        yield closed, "closed form"
+        return
+    few = enumerated(mix)
+    if few is not None and few[0].losses.size <= FEW:
+        yield AtomSum(*few), "enumeration"
+        return
+    c = saddle_tilt(mix, epsilon)
+    log_main = _log_main(mix, c)
+    on_lattice = lattice_sum(mix, c, log_main)
+    if on_lattice is not None:
+        yield on_lattice, "lattice"
+    log_delta = min(float(mix.log_mgf(c)) + log_main - c * epsilon, -1e-3)
+    line = Line(mix, choose_grid(mix, c, epsilon, log_delta))
+    yield line, line.method
+
+
+def best_bounds(mix: Mix, epsilon: float) -> Bounds:
+    """Return the first bounds on δ that `candidates` offers at ε; they hold, if less tightly, at every other ε."""
+    bounds: Bounds = next(iter(candidates(mix, epsilon)))[0]
+    return bounds

@@ -1,0 +1,151 @@
+"""Laws with finitely many losses: randomized response, discrete Laplace, (ε,δ) claims, tables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .law import Complexes, Floats, Lattice, Loss, Pair, log_sum_exp, waves, waves_error
+
+LATTICE_TOLERANCE = 1e-13  # relative to the spread: a loss this near a lattice point is moved onto it, and charged
+LONGEST_LATTICE = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms(Loss):
+    """Finitely many losses, ascending, with the logs of their probabilities given that the loss is finite."""
+
+    losses: Floats
+    logs: Floats
+    infinite_mass: float = 0.0
+
+    @classmethod
+    def of(cls, losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Atoms:
+        """Sort, drop empty atoms, and condition on a finite loss."""
+        losses, masses = np.asarray(losses, dtype=np.float64), np.asarray(masses, dtype=np.float64)
+        kept = masses > 0
+        order = np.argsort(losses[kept], kind="stable")
+        logs = np.log(masses[kept][order])
+        return cls(losses[kept][order], logs - log_sum_exp(logs), infinite_mass)
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        return float(self.losses[-1])
+
+    @property
+    def smallest(self) -> float:  # type: ignore[override]
+        return float(self.losses[0])
+
+    @property
+    def top_mass(self) -> float:  # type: ignore[override]
+        return math.exp(self.logs[-1])
+
+    def log_mgf(self, x: Floats) -> Floats:
+        return log_sum_exp(self.logs + np.asarray(x)[..., None] * self.losses)
+
+    def tilted(self, c: float) -> Floats:
+        """Return the probabilities of the law tilted by e^{cL}."""
+        logs = self.logs + c * self.losses
+        return np.exp(logs - log_sum_exp(logs))
+
+    def ratios(self, c: float, step: float, count: int) -> tuple[Complexes, float]:
+        weights = self.tilted(c)
+        size = float(np.max(np.abs(self.losses)))
+        error = waves_error(self.losses, weights, step * count) + 4e-16 * c * size
+        return waves(self.losses, weights, step, count), error
+
+    def profile(self, epsilon: Floats) -> Floats:
+        gains = np.maximum(-np.expm1(np.minimum(np.asarray(epsilon)[..., None] - self.losses, 0.0)), 0.0)
+        return np.asarray(np.sum(np.exp(self.logs) * gains, axis=-1))
+
+    def mean(self) -> float:
+        return float(np.sum(np.exp(self.logs) * self.losses))
+
+    def lattice(self, c: float) -> Lattice | None:
+        if self._places is None:
+            return None
+        places, spacing, rounding = self._places
+        return Lattice(float(self.losses[0]), spacing, places, self.tilted(c), rounding)
+
+    @cached_property
+    def _places(self) -> tuple[np.ndarray, float, float] | None:
+        """Find a spacing that every loss is a multiple of, seen from the smallest one."""
+        distances = self.losses - self.losses[0]
+        spread = float(distances[-1])
+        if self.losses.size == 1 or spread == 0:
+            return np.zeros(self.losses.size, dtype=np.int64), 1.0, 0.0
+        spacing = _common_divisor(distances[1:], LATTICE_TOLERANCE * spread)
+        if spacing is None or spread / spacing > LONGEST_LATTICE:
+            return None
+        places = np.round(distances / spacing).astype(np.int64)
+        rounding = float(np.max(np.abs(distances - places * spacing)))
+        return (places, spacing, rounding) if rounding <= 8 * LATTICE_TOLERANCE * spread else None
+
+
+def _common_divisor(distances: Floats, tolerance: float) -> float | None:
+    """Return the greatest spacing that divides all distances within the tolerance (Euclid), or None."""
+    divisor = float(distances[-1])
+    for distance in distances:
+        a, b = float(max(distance, divisor)), float(min(distance, divisor))
+        while b > 4 * tolerance:
+            rest = math.fmod(a, b)
+            a, b = b, (0.0 if b - rest <= 4 * tolerance else rest)
+        divisor = a
+        if divisor < 1e4 * tolerance:
+            return None
+    return divisor
+
+
+def pair_of(losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Pair:
+    """Make both orders from P's masses at finite losses and its mass at infinity (THEORY 1.2).
+
+    Q's mass at loss l is e^{-l} P's; what is left of Q's mass lies where P has none, and is infinite loss there.
+    """
+    losses, masses = np.asarray(losses, dtype=np.float64), np.asarray(masses, dtype=np.float64)
+    other = masses * np.exp(-losses)
+    missing = max(0.0, 1.0 - math.fsum(other))
+    return Pair(Atoms.of(losses, masses, infinite_mass), Atoms.of(-losses, other, missing if missing > 1e-15 else 0.0))
+
+
+def two_point(epsilon: float, delta: float) -> Pair:
+    """The pair of a black box that is known to be (ε,δ)-DP (Kairouz–Oh–Viswanath; THEORY 2.6)."""
+    logs = np.array([-math.log1p(math.exp(epsilon)), -math.log1p(math.exp(-epsilon))])
+    return Pair.symmetric(Atoms(np.array([-epsilon, epsilon]), logs, delta))
+
+
+def hull(points: list[tuple[float, float]]) -> Pair:
+    """The pair of a mechanism known by several (ε,δ) at once, in both orders (THEORY 2.6).
+
+    The lower convex hull, in (e^ε, δ), of each point, its mirror image and (0, 1); slopes are Q's masses.
+    """
+    chain = _lower_hull(points)
+    y, d = np.array([p[0] for p in chain]), np.array([p[1] for p in chain])
+    slopes = np.append(np.diff(d) / np.diff(y), 0.0)
+    masses_q = np.diff(slopes)
+    masses_p = y[1:] * masses_q
+    forward = Atoms.of(np.log(y[1:]), masses_p, float(d[-1]))
+    return Pair.symmetric(forward)
+
+
+def _lower_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    mirrored = [(math.exp(e), d) for e, d in points]
+    mirrored += [(math.exp(-e), 1 - math.exp(-e) * (1 - d)) for e, d in points]
+    lowest: dict[float, float] = {0.0: 1.0}
+    for y, d in mirrored:
+        lowest[y] = min(d, lowest.get(y, 1.0))
+    chain: list[tuple[float, float]] = []
+    for y, d in sorted(lowest.items()):
+        while len(chain) >= 2 and _turns_up(chain[-2], chain[-1], (y, d)):
+            chain.pop()
+        chain.append((y, d))
+    while len(chain) > 2 and chain[-1][1] >= chain[-2][1]:
+        chain.pop()
+    return chain
+
+
+def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Say whether b lies on or above the chord from a to c."""
+    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])

@@ -1,0 +1,117 @@
+"""What the engines ask of a privacy-loss law, and the pair of laws that an event has."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+UNIT = 2.0**-53  # half the spacing of doubles near 1: the unit of the rounding model
+
+
+class Lattice(NamedTuple):
+    """A tilted law on `offset + spacing * places`, with probabilities that sum to one."""
+
+    offset: float
+    spacing: float
+    places: NDArray[np.int64]
+    weights: Floats
+    rounding: float  # how far a loss may lie from its lattice point
+
+
+class Loss(ABC):
+    """The privacy loss L = ln P/Q under P in one order of the pair (THEORY 1.2), given that it is finite.
+
+    `M(z) = E e^{zL}` below always means the law conditioned on a finite loss; the mass at infinity is apart.
+    """
+
+    infinite_mass: float = 0.0
+    largest: float = math.inf
+    smallest: float = -math.inf
+    top_mass: float = 0.0
+    reach: float = math.inf  # `ratios` is accurate for |t| up to here
+    closed: bool = False  # `profile` is a closed form without cancellation
+
+    @abstractmethod
+    def log_mgf(self, x: Floats) -> Floats:
+        """Return ln M(x) for real x."""
+
+    @abstractmethod
+    def ratios(self, c: float, step: float, count: int) -> tuple[Complexes, float]:
+        """Return M(c + i k step) / M(c) for k = 0..count, and a bound on the absolute error of each."""
+
+    @abstractmethod
+    def profile(self, epsilon: Floats) -> Floats:
+        """Return E[(1 - e^{epsilon - L})_+] for real epsilon (THEORY 1.3)."""
+
+    @abstractmethod
+    def mean(self) -> float:
+        """Return E L."""
+
+    def log_decay(self, c: float, t: Floats) -> Floats:
+        """Return the log of a bound on |M(c + it')| / M(c) that holds for every t' between t and `reach`."""
+        return np.zeros_like(t)
+
+    def lattice(self, c: float) -> Lattice | None:
+        """Return the law tilted by e^{cL} on its lattice, or None where it has none."""
+        return None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both orders of a dominating pair: `forward` is ln P/Q under P, with the person; `backward` ln Q/P under Q.
+
+    `beneath`, where given, is a pair that the truth dominates: then this pair is only an upper side.
+    """
+
+    forward: Loss
+    backward: Loss
+    beneath: Pair | None = None
+
+    @classmethod
+    def symmetric(cls, loss: Loss) -> Pair:
+        return cls(loss, loss)
+
+    @property
+    def is_symmetric(self) -> bool:
+        return self.forward is self.backward
+
+
+def waves(losses: NDArray[np.generic], weights: NDArray[np.generic], step: float, count: int) -> Complexes:
+    """Return the sums over x of weights[x] e^{i k step losses[x]} for k = 0..count.
+
+    Two short tables of powers and one matrix product: one multiplication for each node and k, and no
+    transcendental function in the loop. Complex losses are fine while their imaginary parts are not negative.
+    """
+    short = math.isqrt(count) + 1
+    turn = 1j * step * losses
+    fine = np.exp(np.outer(turn, np.arange(short)))
+    coarse = np.exp(np.outer(short * np.arange(count // short + 1), turn))
+    return ((coarse * weights) @ fine).ravel()[: count + 1]
+
+
+def waves_error(losses: Floats, weights: Floats, t: float) -> float:
+    """Bound the error of `waves` up to t by the rounding model of docs/decisions/0004.
+
+    Each term: its weight, two exponentials and two products; its phase, a product of a loss that carries a few
+    rounding errors itself; the sum, whose errors add like a random walk in its length.
+    """
+    size = np.abs(weights)
+    terms = float(np.sum(size)) * (16 + 4 * math.sqrt(losses.size))
+    return UNIT * (terms + 6 * t * float(np.sum(size * (np.abs(losses) + UNIT))))
+
+
+def log_sum_exp(values: Floats, axis: int = -1) -> Floats:
+    """Return ln of the sum of e^values along an axis; -inf entries are fine."""
+    top = np.max(values, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        total: Floats = np.log(np.sum(np.exp(values - top), axis=axis))
+    return total + np.squeeze(top, axis=axis)

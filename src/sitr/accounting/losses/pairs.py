@@ -1,0 +1,184 @@
+"""From the parameters of a mechanism to its dominating pair (THEORY 2)."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from .atoms import Atoms, hull, pair_of, two_point
+from .gaussian import FINE_GRID, DiscreteGaussianLoss, GaussianLoss
+from .interval import IntervalLoss
+from .law import Floats, Pair, log_sum_exp
+from .sampled import SampledGaussianLoss
+
+CELLS = 4096  # into how many cells a continuous law is cut where no closed form is left
+MOST_STEPS = 4096  # discrete Laplace noise that a person moves further is bounded by its continuous law
+
+
+@lru_cache(maxsize=4096)
+def gaussian_pair(m: float) -> Pair:
+    """N(0, 1) against N(m, 1) (THEORY 2.3)."""
+    return Pair.symmetric(GaussianLoss(m))
+
+
+@lru_cache(maxsize=4096)
+def laplace_pair(e0: float) -> Pair:
+    """Laplace noise with ε = e0 (THEORY 2.2)."""
+    return Pair.symmetric(IntervalLoss.laplace(e0))
+
+
+@lru_cache(maxsize=4096)
+def exponential_pair(e0: float) -> Pair:
+    """A selection of bounded range e0 (THEORY 2.5)."""
+    return Pair.symmetric(IntervalLoss.exponential(e0))
+
+
+@lru_cache(maxsize=4096)
+def discrete_gaussian_pair(scale: float, sensitivity: int) -> Pair:
+    """The discrete Gaussian moved by an integer (THEORY 2.4)."""
+    return Pair.symmetric(DiscreteGaussianLoss(scale, sensitivity))
+
+
+@lru_cache(maxsize=4096)
+def discrete_laplace_pair(scale: float, sensitivity: int) -> Pair:
+    """Losses (Δ - 2j)/t: mass 1/(1+r) at j = 0, (1-r) r^j/(1+r) between, r^Δ/(1+r) at j = Δ (THEORY 2.4)."""
+    if sensitivity > MOST_STEPS:
+        # P and Q cut into blocks of steps: merging is dominated, spreading to the ends of the block dominates.
+        return _coarse_discrete_laplace(scale, sensitivity)
+    j = np.arange(sensitivity + 1)
+    logs = -j / scale - math.log1p(math.exp(-1 / scale))
+    logs[1:-1] += math.log(-math.expm1(-1 / scale))
+    losses = (sensitivity - 2 * j) / scale
+    return Pair.symmetric(Atoms(losses[::-1].copy(), (logs - log_sum_exp(logs))[::-1].copy()))
+
+
+def _coarse_discrete_laplace(scale: float, sensitivity: int) -> Pair:
+    edges = np.unique(np.linspace(1, sensitivity, CELLS + 1).astype(np.int64))
+    decay = 1 / scale
+    top = 1 / (1 + math.exp(-decay))
+    # Σ_{a ≤ j < b} (1-r) r^j / (1+r) = (r^a - r^b) / (1+r), and the same for Q with j -> Δ - j.
+    a, b = edges[:-1].astype(np.float64), edges[1:].astype(np.float64)
+    inner_p = np.exp(-a * decay) * -np.expm1(-(b - a) * decay) * top
+    mirrored_a, mirrored_b = sensitivity - b + 1, sensitivity - a + 1
+    inner_q = np.exp(-mirrored_a * decay) * -np.expm1(-(mirrored_b - mirrored_a) * decay) * top
+    ends = (sensitivity - 2 * a) * decay, (sensitivity - 2 * (b - 1)) * decay
+    return _from_cells(inner_p, inner_q, ends[1], ends[0], sensitivity * decay, top, math.exp(-sensitivity * decay) * top)
+
+
+def _from_cells(
+    masses_p: Floats, masses_q: Floats, low: Floats, high: Floats, end: float, top: float, bottom: float
+) -> Pair:
+    """A symmetric law cut into cells: spread to both ends of each cell above, merged into one atom beneath.
+
+    Spreading keeps the masses of P and of Q, so it is a mean-preserving spread of e^{-L} and can only raise δ;
+    merging outcomes is post-processing and can only lower it (THEORY 4.5).
+    """
+    p, q = masses_p.ravel(), masses_q.ravel()
+    gap = -np.expm1(low - high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at_high = np.where(gap > 0, (p - np.exp(low) * q) / gap, p)
+    at_high = np.clip(at_high, 0.0, p)
+    losses = np.concatenate([[end, -end], high, low])
+    above = Atoms.of(losses, np.concatenate([[top, bottom], at_high, p - at_high]))
+    merged = np.concatenate([[end, -end], np.clip(np.log(p / q), low, high)])
+    beneath = Atoms.of(merged, np.concatenate([[top, bottom], p]))
+    return Pair(above, above, beneath=Pair.symmetric(beneath))
+
+
+@lru_cache(maxsize=4096)
+def k_ary_pair(p: float, k: int) -> Pair:
+    """Truth with probability p, each other of k values with r: losses ±ln(p/r), and 0 of mass (k-2) r (THEORY 2.1)."""
+    r = (1 - p) / (k - 1)
+    loss = math.log(p) - math.log1p(-p) + math.log(k - 1)
+    if loss == 0:
+        return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1)))
+    if k == 2:
+        return two_point(abs(loss), 0.0)
+    # Both orders are equal: the values p and r trade places.
+    return Pair.symmetric(Atoms.of(np.array([loss, 0.0, -loss]), np.array([p, (k - 2) * r, r])))
+
+
+@lru_cache(maxsize=4096)
+def two_point_pair(epsilon: float, delta: float) -> Pair:
+    """A black box that is (ε,δ)-DP (THEORY 2.6)."""
+    return two_point(epsilon, delta)
+
+
+@lru_cache(maxsize=256)
+def guarantees_pair(points: tuple[tuple[float, float], ...]) -> Pair:
+    """Several (ε,δ) at once (THEORY 2.6)."""
+    return hull(list(points))
+
+
+@lru_cache(maxsize=256)
+def table_pair(losses: tuple[float, ...], probabilities: tuple[float, ...], infinite_mass: float) -> Pair:
+    """A finite law of the user's own, in the order with the person; the other order follows."""
+    return pair_of(np.array(losses), np.array(probabilities), infinite_mass)
+
+
+@lru_cache(maxsize=4096)
+def sampled_gaussian_pair(sigma: float, sampling_prob: float, group: int = 1) -> Pair:
+    """Poisson-sampled Gaussian noise, for a group of people (THEORY 2.7, 4.8)."""
+    if sampling_prob == 1:
+        return gaussian_pair(group / sigma)
+    return SampledGaussianLoss.pair(sigma, sampling_prob, group)
+
+
+def sampled_pair(pair: Pair, q: float) -> Pair:
+    """Poisson sampling at rate q of any pair: (1-q)Q + qP against Q, and back (THEORY 2.7)."""
+    if q == 1:
+        return pair
+    if isinstance(pair.forward, GaussianLoss):
+        return sampled_gaussian_pair(1 / pair.forward.m, q)
+    if isinstance(pair.forward, DiscreteGaussianLoss):
+        return _sampled_discrete_gaussian(pair.forward, q)
+    if isinstance(pair.forward, SampledGaussianLoss) and pair.forward.steps == 1:
+        return sampled_gaussian_pair(pair.forward.sigma, q * pair.forward.weights[1])
+    if isinstance(pair.forward, IntervalLoss):
+        pair = _cells_of_interval(pair.forward)
+    beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
+    above = _sampled_atoms(pair, q)
+    return Pair(above.forward, above.backward, beneath)
+
+
+def _sampled_atoms(pair: Pair, q: float) -> Pair:
+    """Mix the atoms of Q with those of P. P's share where Q has none is infinite loss, of mass q times it."""
+    forward, backward = pair.forward, pair.backward
+    assert isinstance(forward, Atoms)
+    assert isinstance(backward, Atoms)
+    masses_p = np.exp(forward.logs) * (1 - forward.infinite_mass)
+    masses_q = masses_p * np.exp(-forward.losses)
+    mixed = (1 - q) * masses_q + q * masses_p
+    only_q = backward.infinite_mass  # where P has nothing, the mixture has (1-q) Q
+    losses = np.log1p(q * np.expm1(np.append(forward.losses, -math.inf)))
+    remove = Atoms.of(losses, np.append(mixed, (1 - q) * only_q), q * forward.infinite_mass)
+    add = Atoms.of(-losses, np.append(masses_q, only_q))
+    return Pair(remove, add)
+
+
+def _cells_of_interval(loss: IntervalLoss) -> Pair:
+    """Cut A e^{l/2} on [-e0, e0] into cells of equal width, with their exact masses under P and Q."""
+    edges = np.linspace(-loss.e0, loss.e0, CELLS + 1)
+    low, high = edges[:-1], edges[1:]
+    p = 2 * loss.density * np.exp(high / 2) * -np.expm1((low - high) / 2)
+    q = 2 * loss.density * np.exp(-low / 2) * -np.expm1((low - high) / 2)
+    return _from_cells(p, q, low, high, loss.e0, loss.top, loss.bottom)
+
+
+def _sampled_discrete_gaussian(loss: DiscreteGaussianLoss, q: float) -> Pair:
+    """The atoms themselves, or, on a fine grid, the continuous law.
+
+    The sum over integers is the trapezoid rule with step 1 for the continuous integral; by the strip theorem they
+    differ by less than e^-41 where the grid is as fine as `FINE_GRID` asks (docs/decisions/0003).
+    """
+    if loss.scale > FINE_GRID and loss.scale / loss.m >= 10:
+        return sampled_gaussian_pair(1 / loss.m, q)
+    reach = math.ceil(38 * loss.scale) + loss.sensitivity  # what lies beyond has a mass under 1e-300
+    x = np.arange(-reach, reach + 1, dtype=np.float64)
+    logs = -(x**2) / (2 * loss.scale**2)
+    losses = (loss.sensitivity**2 - 2 * loss.sensitivity * x) / (2 * loss.scale**2)
+    kept = logs - log_sum_exp(logs) > -700
+    forward = Atoms.of(losses[kept], np.exp((logs - log_sum_exp(logs))[kept]))
+    return _sampled_atoms(Pair.symmetric(forward), q)

@@ -1,0 +1,248 @@
+"""Poisson-sampled Gaussian noise: a mixture of moved normals against the unmoved one (THEORY 2.7, 4.8).
+
+With `r(x) = Σ_j w_j e^{(2jx - j²)/2σ²}` and x normal, the *remove* order has M(z) = E r^{1+z} and the *add* order
+M(z) = E r^{-z}. One person has w = (1-q, q); a group of s has the binomial weights of (s, q).
+
+The integrals over x are trapezoid sums on the line Im x = ±y, on which the integrand does not oscillate however
+large Im z is. They are exact but for an error that the strip theorem bounds, since |r(x+iy)| ≤ r(x) and
+|r(x+iy)| ≥ r(x) cos(sy/2σ²): docs/decisions/0003 has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from scipy.special import gammaln, log_ndtr
+
+from .gaussian import log_profile
+from .law import UNIT, Complexes, Floats, Loss, Pair, log_sum_exp, waves, waves_error
+
+ENDS = 9.3  # standard deviations kept beyond the moved mean: Φ(-9.3) < 1e-20
+DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
+FAINT = 48.0  # nodes this many nats under the largest are dropped
+
+
+@dataclass(frozen=True)
+class SampledGaussianLoss(Loss):
+    """One order of the pair; `weights[j]` is the probability that j of the group's members are sampled."""
+
+    sigma: float
+    weights: tuple[float, ...]
+    removes: bool
+
+    @classmethod
+    def pair(cls, sigma: float, sampling_prob: float, group: int = 1) -> Pair:
+        """Return both orders for a group sampled member by member with probability `sampling_prob`."""
+        j = np.arange(group + 1)
+        choose = gammaln(group + 1) - gammaln(j + 1) - gammaln(group - j + 1)
+        logs = choose + j * math.log(sampling_prob) + (group - j) * math.log1p(-sampling_prob)
+        weights = (1 - sampling_prob, sampling_prob) if group == 1 else tuple(np.exp(logs).tolist())
+        return Pair(cls(sigma, weights, True), cls(sigma, weights, False))
+
+    @property
+    def steps(self) -> int:
+        """How far the mean may move, in sensitivities."""
+        return len(self.weights) - 1
+
+    @property
+    def closed(self) -> bool:  # type: ignore[override]
+        return self.removes and self.steps == 1
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        return math.inf if self.removes else -math.log(self.weights[0])
+
+    @property
+    def smallest(self) -> float:  # type: ignore[override]
+        return math.log(self.weights[0]) if self.removes else -math.inf
+
+    def log_ratio(self, x: Complexes | Floats) -> Complexes | Floats:
+        """Return ln r(x), on the principal branch: real x, or complex x inside the strip."""
+        u = (x - 0.5) / self.sigma**2
+        if self.steps == 1:
+            q = self.weights[1]
+            high = np.real(u) > 0
+            inner = np.exp(np.where(high, -u, u))
+            small = np.where(high, (1 - q) * inner - (1 - q), q * inner - q)  # ln(1 + small) + u where high
+            return np.log1p(small) + np.where(high, u, 0) if np.isrealobj(x) else _log1p(small) + np.where(high, u, 0)
+        j = np.arange(self.steps + 1)
+        terms = np.log(self.weights) + j * np.asarray(x)[..., None] / self.sigma**2 - j**2 / (2 * self.sigma**2)
+        top = np.max(np.real(terms), axis=-1)
+        return np.log(np.sum(np.exp(terms - top[..., None]), axis=-1)) + top
+
+    def _power(self, c: float) -> float:
+        """The exponent that M(c) puts on r."""
+        return 1 + c if self.removes else -c
+
+    def _angle(self, c: float) -> float:
+        """How far, in angle, to move the line: short of the zeros of r, and where |r|^-c stays near its real size."""
+        angle = min(1.4 / self.steps, 1.5 / self.sigma)
+        power = self._power(c)
+        return angle if power >= 0 else min(angle, 1.2 / (self.steps * math.sqrt(1 - power)))
+
+    def _ends(self, c: float) -> tuple[float, float]:
+        """Bound the x that carry all but 1e-19 of M(c): r^{power} between no tilt and the tilt of its steepest slope."""
+        power, width = self._power(c), ENDS * self.sigma
+        if power >= 0:
+            return -width, self.steps * power + width
+        # Left of -a, r is flat to a factor e: from there a normal tail decides.
+        heavier = max(math.log(max(-power * (1 / self.weights[0] - 1), 1.0)), 0.0)
+        return -(self.sigma**2 * heavier + width), width
+
+    def _stretch(self, c: float, angle: float) -> float:
+        """Nats by which the integrand may grow at `angle` off the real line: e^{y²/2σ²}, and cos^-c in the add order."""
+        power = self._power(c)
+        grown = (angle * self.sigma) ** 2 / 2
+        return grown if power >= 0 else grown + power * math.log(math.cos(self.steps * angle / 2))
+
+    @lru_cache(maxsize=8)  # noqa: B019 - laws are frozen and small; the cache keeps eight
+    def _line(self, c: float) -> tuple[Complexes, Complexes, float]:
+        """Return the (complex) losses and weights on the moved line, in units of e^{shift}, and the shift."""
+        angle = self._angle(c)
+        y = angle * self.sigma**2
+        h = 2 * math.pi * y / (DIGITS + self._stretch(c, 2 * angle))
+        x = self._nodes(c, h)
+        line = x + 1j * y if self.removes else x - 1j * y
+        log_r = self.log_ratio(line)
+        logs = -(line**2) / (2 * self.sigma**2) + self._power(c) * log_r + math.log(h / (self.sigma * math.sqrt(2 * math.pi)))
+        shift = float(np.max(np.real(logs)))
+        return (log_r if self.removes else -log_r), np.exp(logs - shift), shift
+
+    def ratios(self, c: float, step: float, count: int) -> tuple[Complexes, float]:
+        losses, weights, _ = self._line(c)
+        unit = float(np.real(np.sum(weights)))
+        values = waves(losses, weights / unit, step, count)
+        size = np.abs(weights) / unit
+        exponents = UNIT * 4 * float(np.sum(size * np.abs(self._power(c) * losses)))
+        return values, waves_error(np.abs(losses), size, step * count) + exponents + 1e-17
+
+    def log_mgf(self, x: Floats) -> Floats:
+        values = [self._log_moment(float(c)) for c in np.atleast_1d(x)]
+        return np.array(values).reshape(np.shape(x))
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - see _line
+    def _log_moment(self, c: float) -> float:
+        if c == 0:
+            return 0.0
+        angle = self._angle(c)
+        h = 2 * math.pi * angle * self.sigma**2 / (DIGITS + self._stretch(c, angle))
+        low, high = self._ends(c)
+        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
+        excess = (c if self.removes else -c) * self.log_ratio(x)
+        base = self._log_density(x) + math.log(h)
+        if float(np.max(excess)) > 1 or float(np.min(excess)) < -1:
+            return float(log_sum_exp(base + excess))
+        return float(np.log1p(np.sum(np.exp(base) * np.expm1(excess))))
+
+    def _log_density(self, x: Floats) -> Floats:
+        """The log density of x under this order's P: the mixture (remove) or the unmoved normal (add)."""
+        normal = -(x**2) / (2 * self.sigma**2) - math.log(self.sigma * math.sqrt(2 * math.pi))
+        return normal + self.log_ratio(x) if self.removes else normal
+
+    def log_decay(self, c: float, t: Floats) -> Floats:
+        """Bound |M(c+it)| by the integral of absolute values on Im x = y, for the best of several y.
+
+        arg r grows with y while angles stay under π/2, so the bound falls with t; the same strip theorem
+        (with half-width v) makes the trapezoid sum of the bound itself exact to 1e-17.
+        """
+        sizes, angles = self._absolute(c)
+        bounds = [np.min(np.sum(sizes * np.exp(-when * angles), axis=-1)) for when in t]
+        return np.minimum(np.log(np.array(bounds) + 1e-15), 0.0)
+
+    @lru_cache(maxsize=8)  # noqa: B019 - see _line
+    def _absolute(self, c: float) -> tuple[Floats, Floats]:
+        """Return |integrand| / M(c) and arg r on the lines y = v, v/2, v/4, …"""
+        half = min(0.7 / self.steps, 1.5 / self.sigma)
+        if self._power(c) < 0:
+            half = min(half, 0.6 / (self.steps * math.sqrt(1 - self._power(c))))
+        h = 2 * math.pi * half * self.sigma**2 / (DIGITS + self._stretch(c, 2 * half))
+        x = self._nodes(c, h)
+        y = half * self.sigma**2 * 2.0 ** -np.arange(_SHIFTS)[:, None]
+        log_r = self.log_ratio(x + 1j * y)
+        logs = -(x**2 - y**2) / (2 * self.sigma**2) + self._power(c) * np.real(log_r)
+        unit = math.log(h / (self.sigma * math.sqrt(2 * math.pi))) - self._log_moment(c)
+        return np.exp(logs + unit), np.imag(log_r)
+
+    def _nodes(self, c: float, h: float) -> Floats:
+        """The real parts of the quadrature nodes, without those that are too faint to count."""
+        low, high = self._ends(c)
+        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
+        real = -(x**2) / (2 * self.sigma**2) + self._power(c) * self.log_ratio(x)
+        return np.asarray(x[real > np.max(real) - FAINT])
+
+    def profile(self, epsilon: Floats) -> Floats:
+        if self.steps != 1:
+            return self._profile_by_quadrature(np.asarray(epsilon, dtype=np.float64))
+        return np.vectorize(self._profile_of_one, otypes=[float])(epsilon)
+
+    def _profile_of_one(self, epsilon: float) -> float:
+        """THEORY 2.7: q δ(ln(1 + (e^ε - 1)/q)) in the remove order, its dual in the add order."""
+        q, m = self.weights[1], 1 / self.sigma
+        if self.removes:
+            if epsilon <= math.log1p(-q):
+                return -math.expm1(epsilon)
+            inner = math.log1p(math.expm1(epsilon) / q) if epsilon < 700 else epsilon - math.log(q)
+            return q * math.exp(float(log_profile(m, np.float64(inner))))
+        if epsilon >= -math.log1p(-q):
+            return 0.0
+        # Q/P > e^ε where r < e^-ε, x < x*: P = N(0), Q the mixture.
+        edge = 0.5 + self.sigma**2 * math.log1p(math.expm1(-epsilon) / q)
+        low, moved = float(log_ndtr(edge * m)), float(log_ndtr((edge - 1) * m))
+        # Φ(edge)(1 - e^ε(1-q)) - e^ε q Φ(edge-1), without cancelling the two leading ones.
+        return math.exp(low) * (-math.expm1(epsilon + math.log1p(-q))) - q * math.exp(epsilon + moved)
+
+    def _profile_by_quadrature(self, epsilon: Floats) -> Floats:
+        """E(1 - e^{ε-L})_+ from where L crosses ε, in normal distribution functions."""
+        losses = lambda x: np.real(self.log_ratio(np.asarray(x)))  # noqa: E731
+        j = np.arange(self.steps + 1)
+
+        def one(value: float) -> float:
+            level = value if self.removes else -value
+            if level <= math.log(self.weights[0]):
+                return -math.expm1(value) if self.removes else 0.0
+            edge = _crossing(losses, level, self.sigma, self.steps)
+            sign = 1.0 if self.removes else -1.0
+            mixture = float(np.sum(np.array(self.weights) * np.exp(log_ndtr(sign * (j - edge) / self.sigma))))
+            normal = math.exp(float(log_ndtr(-sign * edge / self.sigma)))
+            return mixture - math.exp(value) * normal if self.removes else normal - math.exp(value) * mixture
+
+        return np.maximum(np.vectorize(one, otypes=[float])(epsilon), 0.0)
+
+    def mean(self) -> float:
+        return self._mean
+
+    @cached_property
+    def _mean(self) -> float:
+        h = self.sigma * min(0.05, 0.05 * math.pi * self.sigma / self.steps)
+        low, high = -12 * self.sigma, self.steps + 12 * self.sigma
+        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
+        losses = self.log_ratio(x) * (1 if self.removes else -1)
+        # E L = E[L + e^{-L} - 1]: every term is positive, so a tiny mean keeps its digits.
+        with np.errstate(over="ignore"):
+            terms = np.where(np.abs(losses) < 1e-4, losses**2 / 2 - losses**3 / 6, losses + np.expm1(-losses))
+            return float(h * np.sum(np.exp(self._log_density(x)) * np.where(np.isfinite(terms), terms, 0.0)))
+
+
+_SHIFTS = 12
+
+
+def _log1p(z: Complexes) -> Complexes:
+    """ln(1+z) with full relative accuracy; NumPy's complex log1p has only absolute accuracy."""
+    x, y = np.real(z), np.imag(z)
+    return np.log1p(x * (2 + x) + y * y) / 2 + 1j * np.arctan2(y, 1 + x)
+
+
+def _crossing(losses, level: float, sigma: float, steps: int) -> float:  # type: ignore[no-untyped-def]
+    """Return the x where the increasing loss equals `level`, by bisection."""
+    low, high = -1.0, 1.0
+    while float(losses(low)) > level:
+        low *= 2
+    while float(losses(high)) < level:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(losses(middle)) < level else (low, middle)
+    return (low + high) / 2

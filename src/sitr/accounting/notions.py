@@ -1,0 +1,75 @@
+"""CDP, zCDP and GDP of one part, where a theorem gives them (THEORY 3.1, 3.3, 3.5)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..errors import NoSuchGuarantee
+from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
+from .losses.interval import IntervalLoss
+from .losses.law import Pair
+from .losses.sampled import SampledGaussianLoss
+from .renyi import Claim
+
+
+def zcdp_of(part: Pair | Claim) -> tuple[float, float]:
+    """Return (ρ, ξ) with D_α ≤ ξ + ρα.
+
+    Gaussian and discrete Gaussian m²/2; sampled Gaussian the same, since mixing in Q only lowers D_α and at large
+    orders the mixing no longer helps; bounded range ε²/8; pure ε: ε²/2.
+    """
+    if isinstance(part, Claim):
+        if part.zcdp is None:
+            raise _unknown("zCDP", "only some Rényi orders are known", "ask for rdp(alpha)")
+        return part.zcdp
+    loss = part.forward
+    if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
+        return loss.m**2 / 2, 0.0
+    if isinstance(loss, SampledGaussianLoss):
+        return (loss.steps / loss.sigma) ** 2 / 2, 0.0
+    if isinstance(loss, IntervalLoss) and loss.top == 0:
+        return loss.e0**2 / 8, 0.0
+    return _largest(part) ** 2 / 2, 0.0
+
+
+def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
+    """Return (μ, τ): Gaussian (m²/2, m); a loss in [a, b] has its own mean and, by Hoeffding's lemma, τ = (b-a)/2."""
+    if isinstance(part, Claim):
+        if part.concentrated is None:
+            raise _unknown("CDP", "the claim bounds Rényi divergences, not the centred loss", "use zcdp() or rdp(alpha)")
+        return part.concentrated
+    loss = part.forward
+    if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
+        return loss.m**2 / 2, loss.m
+    if isinstance(loss, SampledGaussianLoss):
+        raise _unknown("CDP", "no subgaussian standard of the sampled Gaussian is proved", "use zcdp() or rdp(alpha)")
+    orders = (part.forward, part.backward)
+    return max(o.mean() for o in orders), max((o.largest - o.smallest) / 2 for o in orders)
+
+
+def gdp_of(part: Pair | Claim) -> float:
+    """Return μ of Gaussian DP: 2 Φ^{-1}((1+TV)/2) for pure, Laplace and bounded-range losses."""
+    if isinstance(part, Claim):
+        raise _unknown("Gaussian DP", "a Rényi curve does not bound the trade-off curve by a Gaussian's", "use epsilon(delta)")
+    loss = part.forward
+    if isinstance(loss, GaussianLoss):
+        return loss.m
+    if isinstance(loss, SampledGaussianLoss):
+        return loss.steps / loss.sigma
+    if isinstance(loss, DiscreteGaussianLoss):
+        raise _unknown("Gaussian DP", "the discrete Gaussian lies under the continuous one at its atoms", "use zcdp()")
+    variation = float(loss.profile(np.float64(0.0))) if isinstance(loss, IntervalLoss) else math.tanh(_largest(part) / 2)
+    # Φ^{-1}((1+TV)/2) through the small tail (1-TV)/2, which keeps its digits when TV is near one.
+    return -2 * float(ndtri((1 - variation) / 2)) if variation < 1 else math.inf
+
+
+def _largest(part: Pair) -> float:
+    """The ε of a bounded loss, both orders; infinite-loss mass is left to the δ part."""
+    return max(part.forward.largest, part.backward.largest)
+
+
+def _unknown(notion: str, why: str, do: str) -> NoSuchGuarantee:
+    return NoSuchGuarantee(f"no {notion} guarantee is known for this event.", why=f"{why}.", do=f"{do}.")

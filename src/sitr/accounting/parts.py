@@ -1,0 +1,119 @@
+"""What sampling and groups make of the parts of an event (THEORY 2.7, 4.8)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import NoSuchGuarantee
+from .engines.mix import Mix
+from .engines.solve import delta_of_orders
+from .losses import pairs
+from .losses.atoms import Atoms, hull
+from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
+from .losses.interval import IntervalLoss
+from .losses.law import Floats, Pair
+from .losses.sampled import SampledGaussianLoss
+from .renyi import Claim, implied_pair
+
+POINTS = 400  # where a composed profile is sampled before it is thinned
+MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
+MOST_KINKS = 1000
+
+Parts = tuple[tuple[Pair | Claim, int], ...]
+
+
+def sampled_part(parts: Parts, q: float) -> Pair:
+    """Return the pair of all parts run together on one Poisson sample."""
+    known = [(part, n) for part, n in parts if isinstance(part, Pair)]
+    claims = [(part, n) for part, n in parts if isinstance(part, Claim)]
+    if not claims and len(known) == 1 and known[0][1] == 1:
+        return pairs.sampled_pair(known[0][0], q)
+    mix = Mix.of((pair.forward, n) for pair, n in known)
+    if not claims and not mix.parts:
+        return pairs.sampled_pair(pairs.gaussian_pair(math.sqrt(mix.m2)), q)
+    above = _profile_pair(known + ([(implied_pair(claims), 1)] if claims else []))
+    beneath = pairs.sampled_pair(_strongest(known, claims), q)
+    sampled = pairs.sampled_pair(above, q)
+    return Pair(sampled.forward, sampled.backward, beneath.beneath or beneath)
+
+
+def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:
+    """Return a pair that dominates the composition in both orders: the hull of its certified profile."""
+    mixes = [Mix.of((p.forward, n) for p, n in parts), Mix.of((p.backward, n) for p, n in parts)]
+    spread = math.sqrt(2 * max(mix.mean for mix in mixes))
+    high = min(max(mix.largest for mix in mixes), max(mix.mean for mix in mixes) + 40 * spread)
+    epsilons = np.unique(np.concatenate([np.linspace(0, high, POINTS), np.geomspace(high * 1e-4, high, POINTS // 8)]))
+    points = [(float(e), delta_of_orders(mixes, float(e)).upper) for e in epsilons]
+    return hull([(e, min(d * (1 + 1e-9), 1.0)) for e, d in points])
+
+
+def _strongest(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
+    """One component of the composition, which the whole dominates: forgetting the others is post-processing."""
+    single = [pair for pair, _ in known] + [pairs.gaussian_pair(claim.attained) for claim, _ in claims if claim.attained]
+    if not single:
+        return pairs.two_point_pair(0.0, 0.0)
+    return max(single, key=lambda pair: pair.forward.mean())
+
+
+def group_part(part: Pair | Claim, size: int) -> Pair | Claim:
+    """Return what `part` is for a group of `size` people."""
+    if size == 1:
+        return part
+    if isinstance(part, Claim):
+        if part.group is None:
+            raise NoSuchGuarantee(
+                "no group property is known for this claim.",
+                why="an approximate or bare Rényi curve does not say what happens two steps away (THEORY 4.8).",
+                do="describe the mechanism itself, or give the claim for the group.",
+            )
+        return part.group(size)
+    loss = part.forward
+    if isinstance(loss, GaussianLoss):
+        return pairs.gaussian_pair(size * loss.m)
+    if isinstance(loss, DiscreteGaussianLoss):
+        return pairs.discrete_gaussian_pair(loss.scale, size * loss.sensitivity)
+    if isinstance(loss, IntervalLoss):
+        return (pairs.laplace_pair if loss.top else pairs.exponential_pair)(size * loss.e0)
+    if isinstance(loss, SampledGaussianLoss):
+        return _sampled_group(loss, size)
+    return _group_by_profile(part, size)
+
+
+def _sampled_group(loss: SampledGaussianLoss, size: int) -> Pair:
+    members = loss.steps * size
+    if members > MOST_GROUP:
+        raise NoSuchGuarantee(
+            f"a sampled group of {members} people is not computed.",
+            why=f"its mixture has a term for each member; {MOST_GROUP} is the most.",
+            do="bound it by the unsampled mechanism, which can only cost more.",
+        )
+    q = loss.weights[1] if loss.steps == 1 else -math.expm1(math.log(loss.weights[0]) / loss.steps)
+    return pairs.sampled_gaussian_pair(loss.sigma, q, members)
+
+
+def _group_by_profile(part: Pair, size: int) -> Pair:
+    """(ε, δ(ε)) becomes (sε, δ(ε) (e^{sε} - 1)/(e^ε - 1)) at every kink of the profile; their hull dominates."""
+    orders = part.forward, part.backward
+    assert all(isinstance(order, Atoms) for order in orders)
+    kinks = np.unique(np.concatenate([[0.0], *(order.losses for order in orders)]))  # type: ignore[attr-defined]
+    kinks = kinks[kinks >= 0]
+    if kinks.size > MOST_KINKS:
+        kinks = kinks[np.unique(np.linspace(0, kinks.size - 1, MOST_KINKS).astype(int))]
+    deltas = np.max([_whole_profile(order, kinks) for order in orders], axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        growth = np.where(kinks > 0, np.exp((size - 1) * kinks) * _ratio(size * kinks) / _ratio(kinks) * size, size)
+    grown = np.where(deltas > 0, deltas * growth, 0.0)
+    points = [(float(size * e), float(d)) for e, d in zip(kinks, grown, strict=True) if d < 1]
+    beneath = part.beneath or part
+    return Pair(*(2 * (hull(points).forward,)), beneath=beneath)
+
+
+def _whole_profile(order: Atoms, epsilon: Floats) -> Floats:  # type: ignore[override]
+    return order.infinite_mass + (1 - order.infinite_mass) * order.profile(epsilon)
+
+
+def _ratio(x: Floats) -> Floats:
+    """(1 - e^-x)/x."""
+    return -np.expm1(-x) / np.where(x > 0, x, 1.0)

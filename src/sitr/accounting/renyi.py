@@ -1,0 +1,150 @@
+"""What is known only by a Rényi curve: concentrated DP, zCDP, tables of (α, ε) (THEORY 1.4, 3.2, 3.3, 3.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .engines.mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, minimise
+from .losses.atoms import Atoms, hull
+from .losses.law import Complexes, Floats, Loss, Pair
+
+if TYPE_CHECKING:
+    from .curve import Answers
+
+POINTS = 400  # where an implied profile is sampled
+
+
+@dataclass(frozen=True, eq=False)
+class Claim(Loss):
+    """D_α ≤ rdp(α) for all α > 1 in both orders, outside an event of mass `infinite_mass`.
+
+    No pair is known. `attained` is the m of a Gaussian mechanism that satisfies the claim: the worst mechanism it
+    allows cannot cost less than that one; `beneath` are the parts of a known event that does. `zcdp` is (ρ, ξ) and `concentrated` (μ, τ) where the claim says so.
+    """
+
+    rdp: Callable[[Floats], Floats]
+    attained: float
+    infinite_mass: float = 0.0
+    zcdp: tuple[float, float] | None = None
+    concentrated: tuple[float, float] | None = None
+    group: Callable[[int], Claim] | None = None
+    beneath: Any = ()
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        return float(self.rdp(np.float64(math.inf)))
+
+    def log_mgf(self, x: Floats) -> Floats:
+        x = np.asarray(x, dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            return np.where(x > 0, x * self.rdp(1 + np.maximum(x, 0.0)), 0.0)
+
+    def mean(self) -> float:
+        return float(self.rdp(np.float64(1.0)))
+
+    def ratios(self, c: float, step: float, count: int) -> tuple[Complexes, float]:
+        raise TypeError("a claim has no characteristic function")
+
+    def profile(self, epsilon: Floats) -> Floats:
+        raise TypeError("a claim has no profile")
+
+
+def zcdp_claim(rho: float, xi: float, delta: float) -> Claim:
+    """(ξ,ρ)-zCDP: D_α ≤ ξ + ρα; the Gaussian with m² = 2ρ satisfies it.
+
+    Groups of s: (ξ s Σ_{i≤s} 1/i, s²ρ) (Bun and Steinke 2016, Prop. 27); s²ρ alone where ξ = 0 (THEORY 4.8).
+    """
+
+    def group(size: int) -> Claim:
+        harmonic = math.fsum(1 / i for i in range(1, size + 1))
+        return zcdp_claim(size**2 * rho, size * harmonic * xi, 0.0)
+
+    return Claim(
+        lambda alpha: xi + rho * alpha if rho else xi + 0 * np.minimum(alpha, 1), math.sqrt(2 * rho), delta, (rho, xi), None, group if delta == 0 else None
+    )
+
+
+def concentrated_claim(mu: float, tau: float) -> Claim:
+    """(μ,τ)-CDP: D_α ≤ min(μ, τ²/2) + (α-1) τ²/2 (THEORY 3.3), so ρ = τ²/2, and groups follow as zCDP."""
+    mean, rho = min(mu, tau**2 / 2), tau**2 / 2
+    return Claim(
+        lambda alpha: mean + (alpha - 1) * rho if rho else 0 * np.minimum(alpha, 1),
+        min(tau, math.sqrt(2 * mean)),
+        0.0,
+        (rho, 0.0),
+        (mu, tau),
+        lambda size: zcdp_claim(size**2 * rho, 0.0, 0.0),
+    )
+
+
+def chord_claim(points: tuple[tuple[float, float], ...], delta: float) -> Claim:
+    """A table of (α, ε), read on the safe side.
+
+    (α-1) D_α is convex in α and 0 at α = 1, so its chords lie above it; below the first order D_α is at most the
+    first value, and past the last order only an entry at ∞ says anything. Groups of 2^c: THEORY 4.8.
+    """
+    always = min((e for a, e in points if math.isinf(a)), default=math.inf)
+    finite = sorted((a, e) for a, e in points if math.isfinite(a))
+    at_one = min((e for a, e in finite if a == 1), default=math.inf)
+    alphas = np.array([1.0, *(a for a, _ in finite if a > 1)])
+    heights = np.array([0.0, *((a - 1) * e for a, e in finite if a > 1)])
+    first = heights[1] / (alphas[1] - 1) if alphas.size > 1 else math.inf
+
+    def rdp(alpha: Floats) -> Floats:
+        alpha = np.asarray(alpha, dtype=np.float64)
+        inside = np.where(np.isfinite(alpha) & (alpha > 1), alpha, 2.0)
+        chord = np.interp(inside, alphas, heights, right=math.inf) / (inside - 1)
+        value = np.where(alpha == 1, min(first, at_one), np.where(np.isfinite(alpha), chord, math.inf))
+        return np.minimum(value, always)
+
+    def group(size: int) -> Claim:
+        halvings = math.ceil(math.log2(size))
+        moved = tuple((a / 2**halvings, 3**halvings * e) for a, e in points if a >= 2 ** (halvings + 1))
+        return chord_claim(moved, 0.0) if moved else Claim(lambda alpha: alpha + math.inf, 0.0)
+
+    limits = [2 * e / a for a, e in finite] + ([0.0] if math.isfinite(always) else [])
+    return Claim(rdp, math.sqrt(min(limits)), delta, None, None, group if delta == 0 else None)
+
+
+def curve_claim(event: Answers, delta: float) -> Claim:
+    """The Rényi curve of a known event, and nothing else of it: what the moments accountant keeps.
+
+    The event itself satisfies the claim, so what it costs is the least that the claim can.
+    """
+
+    def rdp(alpha: Floats) -> Floats:
+        alphas = np.asarray(alpha, dtype=np.float64)
+        return np.array([event.rdp(float(a), delta_part=True) for a in alphas.ravel()]).reshape(alphas.shape)
+
+    return Claim(rdp, 0.0, 1 - (1 - delta) * (1 - event.infinite_mass), beneath=event.parts)
+
+
+def implied_pair(claims: list[tuple[Claim, int]]) -> Pair:
+    """The pair of the profile that the summed Rényi curves imply (THEORY 2.6, 3.2), from its chords.
+
+    Only a finite number of (ε,δ) is taken, and the hull of those dominates every mechanism that satisfies them.
+    """
+    mix = Mix.of(claims)
+    high = max(chernoff_epsilon(mix, best_tilt(mix, -740.0), -740.0), 1e-9)
+    epsilons = np.concatenate([np.linspace(0.0, high, POINTS), np.geomspace(high * 1e-6, high, 40)])
+    points = [(float(e), min(math.exp(chernoff_delta(mix, float(e))), 1.0)) for e in np.unique(epsilons)]
+    pair = hull([(e, d) for e, d in points if d < 1] or [(high, points[-1][1])])
+    total = 1 - (1 - pair.forward.infinite_mass) * (1 - mix.infinite_mass)
+    assert isinstance(pair.forward, Atoms)
+    return Pair.symmetric(replace(pair.forward, infinite_mass=total))
+
+
+def bad_outcome_bound(mix: Mix, p: float) -> float:
+    """Proposition 10 of seed 002: (e^{D_α} p)^{(α-1)/α}, for the best α (THEORY 3.4)."""
+    if p == 0:
+        return 0.0
+
+    def log_bound(c: float) -> float:
+        return (float(mix.log_mgf(c)) + c * math.log(p)) / (1 + c)
+
+    return math.exp(min(log_bound(minimise(log_bound, 1.0, FINE)), 0.0))

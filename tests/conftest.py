@@ -1,0 +1,52 @@
+"""What all tests share: the Hypothesis profile, and the rule that CI skips nothing silently."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Reasons, word for word, for which a test may be skipped in CI. Every entry is a hole in the tests: say why.
+ALLOWED_SKIPS: frozenset[str] = frozenset()
+
+settings.register_profile("sitr", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
+settings.load_profile("sitr")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Collect only test files here: doctests belong to the package, and a helper is imported by whoever needs it."""
+    helper = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
+    return True if helper else None
+
+
+def unlisted_skips(config: pytest.Config) -> list[str]:
+    """The skips of this run that `ALLOWED_SKIPS` does not name, as "where: reason"; none outside CI.
+
+    Under xdist the workers' reports reach the terminal reporter of the controller, and the workers have none.
+    """
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if not os.environ.get("CI") or reporter is None:
+        return []
+    unlisted = []
+    for report in reporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        if reason not in ALLOWED_SKIPS:
+            unlisted.append(f"{report.nodeid}: {reason}")
+    return unlisted
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    harmless = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    if session.exitstatus in harmless and unlisted_skips(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    unlisted = unlisted_skips(config)
+    if unlisted:
+        terminalreporter.section("skips that fail the run", red=True, bold=True)
+        for line in unlisted:
+            terminalreporter.line(line)
+        terminalreporter.line("In CI every test runs. Make these run, or list the reason in tests/conftest.py.")
