@@ -29,6 +29,7 @@ The ways used, none of them a double-precision line integral:
 """
 
 import ast
+import functools
 import json
 import math
 import random
@@ -96,51 +97,35 @@ def certainly(condition):
 def log_ratio(delta_at, eps, delta):
     """log(delta(eps) / delta), minus a large number where delta(eps) is 0."""
     value = delta_at(eps)
-    return (value / delta).log() if value > 0 else arb(-10) ** 6
+    return (value / delta).log() if value > 0 else -(arb(10) ** 6)
 
 
 def solve(delta_at, delta, low, high, digits=34):
     """The root of the decreasing ``delta_at(eps) = delta`` and a proved radius.
 
-    Returns (0, 0) when delta(0) <= delta.  Regula falsi with the Illinois
-    weights and a bisection every third step; then eps -+ radius is checked to
-    lie on both sides, the radius growing until it does.
+    Returns (0, 0) when delta(0) <= delta.  Secant steps on log delta, a bisection
+    where one leaves the bracket or the last step did not halve it; at the end
+    eps -+ radius is checked to lie on both sides, the radius growing until it does.
     """
     low, high = arb(low), arb(high)
-    f_low, f_high = (centre(log_ratio(delta_at, e, delta)) for e in (low, high))
-    if f_low <= 0:
+    if centre(log_ratio(delta_at, low, delta)) <= 0:
         return arb(0), 0.0
-    while f_high > 0:
-        high = 2 * high + 1
-        f_high = centre(log_ratio(delta_at, high, delta))
-    tiny = arb(10) ** -digits
-    for step in range(400):
-        width = high - low
-        if width < tiny * (high + tiny):
-            break
-        guess = (low * f_high - high * f_low) / (f_high - f_low)
-        if step % 3 == 2:
-            guess = (low + high) / 2
-        guess = centre(guess)
-        f = centre(log_ratio(delta_at, guess, delta))
+    while (f := centre(log_ratio(delta_at, high, delta))) > 0:
+        low, high = high, 2 * high + 1
+    tiny, points, bisect = arb(10) ** -digits, [(high, f)], True
+    while high - low > tiny * (high + tiny) and (len(points) < 2 or abs(points[1][0] - points[0][0]) > tiny * high):
+        guess = (low + high) / 2
+        if not bisect:
+            (a, f_a), (b, f_b) = points
+            step = b - f_b * (b - a) / (f_b - f_a)
+            guess = centre(step) if low < step < high else guess
+        f, width = centre(log_ratio(delta_at, guess, delta)), high - low
+        low, high = (guess, high) if f > 0 else (low, guess)
+        points = [points[-1], (guess, f)]
+        bisect = abs(f) > 1 and high - low > width / 2
         if f == 0:
-            low = high = guess
             break
-        nudge = centre(guess + f.sgn() * (arb(10) ** -6 * width))
-        if f > 0:
-            low, f_low, f_high = guess, f, f_high / 2
-        else:
-            high, f_high, f_low = guess, f, f_low / 2
-        low, f_low, high, f_high = _pinch(delta_at, delta, nudge, low, f_low, high, f_high)
-    return certify(delta_at, delta, centre((low + high) / 2), tiny)
-
-
-def _pinch(delta_at, delta, at, low, f_low, high, f_high):
-    """Narrow a bracket by one more point just beyond the last guess."""
-    if not low < at < high:
-        return low, f_low, high, f_high
-    f = centre(log_ratio(delta_at, at, delta))
-    return (at, f, high, f_high) if f > 0 else (low, f_low, at, f)
+    return certify(delta_at, delta, centre(points[-1][0]), tiny)
 
 
 def certify(delta_at, delta, root, tiny):
@@ -293,21 +278,28 @@ def staircase_atoms(events, order):
     return 1 - finite, (powers[0] if len(powers) == 1 else iter(product([list(p) for p in powers])))
 
 
-def discrete_gaussian_atoms(event, tail_digits=90):
-    """Atoms of a composition of discrete Gaussians; (tail mass cut off, atoms)."""
-    sigma, shift, count = ball(event.args[0]), int(event.args[1]), event.count
+@functools.lru_cache(maxsize=1)
+def discrete_gaussian_power(event, bits, tail_digits=90):
+    """(reach, mass cut off, masses of the sum of all noises) of a composition of discrete Gaussians."""
+    sigma = ball(event.args[0])
     reach = int(float(sigma) * math.sqrt(2 * 2.31 * tail_digits)) + 2
     weights = [(-arb(x * x) / (2 * sigma**2)).exp() for x in range(-reach, reach + 1)]
     rest = 4 * (-arb((reach + 1) ** 2) / (2 * sigma**2)).exp()
-    total = sum(weights, arb(0)) + arb(0, rest.upper())
-    power = arb_poly([w / total for w in weights]) ** count
+    mass = sum(weights, arb(0)) + arb(0, rest.upper())
+    return reach, event.count * rest, arb_poly([w / mass for w in weights]) ** event.count
+
+
+def discrete_gaussian_atoms(event):
+    """(mass cut off, atoms from the top) of a composition of discrete Gaussians."""
+    reach, cut, power = discrete_gaussian_power(event, ctx.prec)
+    sigma, shift, count = ball(event.args[0]), int(event.args[1]), event.count
 
     def atoms():
         for k in reversed(range(len(power))):
             loss = shift * (2 * arb(k - count * reach) + count * shift) / (2 * sigma**2)
             yield loss, power[k], power[k] * (-loss).exp()
 
-    return count * rest, atoms()
+    return cut, atoms()
 
 
 def staircase_epsilon(infinite, atoms, delta):
@@ -384,7 +376,8 @@ def rung_power(ladder, count):
     return out
 
 
-def spline_ladder(events):
+@functools.lru_cache(maxsize=1)
+def spline_ladder(events, bits):
     """[(s, coefficients in 1/w)] of a composition, only for s > 0."""
     parts = [(symbol, unit, rung_power(ladder, e.count)) for e in events for symbol, unit, ladder in [rungs(e)]]
     units = {symbol: unit for symbol, unit, _ in parts}
@@ -418,8 +411,8 @@ def spline_values(x, size):
         powers.append(powers[-1] * x / k)
     g = [arb(0)] * size
     for k in (size - 1, size - 2):
-        term, n = powers[k + 1], k + 1
-        while term > 0 and (n < 2 * x or term.log() > g[k].log() - ctx.prec):
+        term, n, least = powers[k + 1], k + 1, centre(powers[k + 1]) * arb(2) ** -ctx.prec
+        while n < x or term > least:
             g[k] = g[k] + term
             term, n = term * x * x / (4 * (n + 1) * (n + 2)), n + 2
         g[k] = g[k] + arb(0, (2 * term).upper())
@@ -430,7 +423,7 @@ def spline_values(x, size):
 
 def spline_delta(events):
     """delta(eps) as a finite sum of splines."""
-    ladder = spline_ladder(events)
+    ladder = spline_ladder(tuple(events), ctx.prec)
 
     def delta_at(eps):
         total = arb(0)
@@ -674,7 +667,7 @@ def sampled_terms(event, order, c, nats, tilt):
     """(weights, exponents) of any Poisson-sampled event handled on the line."""
     if event.args[0][0].kind == "gaussian":
         return trapezoid_terms(event, order, c, nats, tilt)
-    smooth, ends = legendre_terms(event, order, int(2 * nats)), end_terms(event, order)
+    smooth, ends = legendre_terms(event, order, int(3 * nats)), end_terms(event, order)
     return smooth[0] + ends[0], smooth[1] + ends[1]
 
 
@@ -728,6 +721,16 @@ def chernoff(events, order, delta):
     return 2 ** (at / 64), bound(at)
 
 
+def step_down(delta_at, delta, high, first):
+    """A low end with delta(low) > delta, by doubling steps down from a high end; 0 if there is none."""
+    width = first
+    while high - width > 0:
+        if delta_at(arb(high - width)) > delta:
+            return high - width
+        width *= 2
+    return 0.0
+
+
 class Line:
     """delta(eps) by the trapezoid sum on Re z = c with period T.
 
@@ -756,7 +759,9 @@ class Line:
                 product = [p * m**event.count for p, m in zip(product, make(nodes, block))]
             values += product
             block += 1
-            largest = max(float((abs(v).mid() / abs(values[0]).mid()).log()) if v != 0 else -1e9 for v in map(centred, product))
+            largest = max(
+                float((abs(v).mid() / abs(values[0]).mid()).log()) if v != 0 else -1e9 for v in map(centred, product)
+            )
             if largest < -stop:
                 break
         return values
@@ -804,22 +809,391 @@ def centred(z):
     return acb(centre(z.real), centre(z.imag))
 
 
-class AtomsOutLine(Line):
-    """A power of a sampled Laplace, with the terms of at most one continuous factor taken out.
+def line_epsilon(events, order, delta, nats, factors, **limits):
+    """(epsilon, error) from two lines with other abscissae, periods, shifts and steps."""
+    best_c, bound = chernoff(events, order, delta)
+    roots = []
+    for factor, stretch, tilt, extra in zip(factors, (1.1, 1.35), (1.0, 0.8), (0, 20)):
+        line = Line(events, order, delta, best_c * factor, nats + extra, stretch, tilt, **limits)
+        low = step_down(line.delta, delta, bound, 0.1 / best_c)
+        roots.append(solve(line.delta, delta, low, bound)[0])
+    return roots[1], 4 * float(abs(roots[0] - roots[1]).upper()) + 1e-33 * float(roots[1])
 
-    M = A + I, atoms and continuous part; the line carries M^n - A^n - n A^{n-1} I,
-    which decays like t^-4, the rest is summed in closed form.
+
+def largest_loss(events, order):
+    """The largest loss of a composition (infinite for Gaussians and remove-order samples of them)."""
+    total = arb(0)
+    for event in events:
+        if event.kind == "poisson_sampled" and order == "add":
+            rate, inner = ball(event.args[1]), largest_loss([event.args[0][0]], order)
+            total -= event.count * (1 - rate + rate * (-inner).exp()).log()
+        elif event.kind in ("gaussian", "poisson_sampled"):
+            return arb("inf")
+        elif event.kind == "laplace":
+            total += event.count / ball(event.args[0])
+        else:
+            total += event.count * atoms_of(event)[1][0][0]
+    return total
+
+
+def add_order_is_smaller(events, eps, delta):
+    """Whether the add order's epsilon is below eps, by its largest loss or a Chernoff bound."""
+    if largest_loss(events, "add") <= eps:
+        return True
+    return chernoff(events, "add", delta)[1] <= float(eps)
+
+
+# --- From a case to a value ---------------------------------------------------------------
+
+
+HOW = {
+    "closed": "closed-form profile in ball arithmetic",
+    "staircase": "exact sum over the finitely many losses in ball arithmetic",
+    "spline": "exact inversion into splines in ball arithmetic",
+    "atoms": "finite mixture of Gaussian profiles in ball arithmetic",
+    "nested": "nested positive trapezoid quadrature, 60 digits, two steps",
+    "operator": "positive recursion on Chebyshev panels in doubles, two resolutions",
+    "line": "vertical line at high precision, two abscissae, periods, shifts and steps",
+}
+EXACT = {"closed": closed_delta, "spline": spline_delta, "atoms": mixture_delta}
+PANELS = ((0.3, 16, 16), (0.22, 18, 20))
+NESTS = ((Fraction("0.15"), 70), (Fraction("0.11"), 80))
+
+
+def staircase_value(events, delta):
+    """(epsilon, radius) over both orders; None for an infinite epsilon."""
+    roots = [staircase_epsilon(i, atoms, delta + arb(0, cut.upper())) for i, atoms, cut in staircase_sides(events)]
+    if None in roots:
+        return None, 0.0
+    root = max(roots, key=float)
+    return centre(root), float(root.rad())
+
+
+def operator_value(event, delta):
+    """(epsilon, error) from two resolutions; the floor is what doubles allow."""
+    first, second = (operator_epsilon(event, delta, *p) for p in PANELS)
+    return arb(second), 4 * abs(first - second) + 1e-12 * second
+
+
+def nested_value(event, delta):
+    """(epsilon, error) from two steps, near the operator's guess."""
+    guess = operator_epsilon(event, delta, *PANELS[0])
+    roots = []
+    for step, reach in NESTS:
+        nest = Nested(event.args[0][0].args[0], event.args[1], event.count, step, reach)
+        roots.append(solve(nest.delta, delta, guess * (1 - 1e-9), guess * (1 + 1e-9), digits=28))
+    difference = float(abs(roots[0][0] - roots[1][0]).upper())
+    return roots[1][0], 4 * difference + roots[1][1]
+
+
+def line_value(events, delta, nats, factors, **limits):
+    """(epsilon, error) of the larger order; the add order is run only if it may matter."""
+    eps, error = line_epsilon(events, "remove", delta, nats, factors, **limits)
+    sampled = any(e.kind == "poisson_sampled" for e in events)
+    if sampled and not add_order_is_smaller(events, eps, delta):
+        other, other_error = line_epsilon(events, "add", delta, nats, factors, **limits)
+        print(f"    add order: {other.str(15, radius=False)}")
+        if other > eps:
+            return other, other_error
+    return eps, error
+
+
+def epsilon_value(way, events, delta, nats, factors, limits):
+    """(epsilon, error) by the named way."""
+    if way in EXACT:
+        return solve(EXACT[way](events), delta, 0, 1)
+    if way == "staircase":
+        return staircase_value(events, delta)
+    if way == "line":
+        return line_value(events, delta, nats, factors, **limits)
+    (event,) = events
+    eps, error = (nested_value if way == "nested" else operator_value)(event, delta)
+    if not add_order_is_smaller(events, eps, delta):
+        raise ArithmeticError("the add order may be the larger one here")
+    return eps, error
+
+
+def delta_value(way, events, eps, hint, nats, factors, limits):
+    """(delta, relative error) by the named way; ``hint`` is a rough delta that sets the line."""
+    if way in EXACT:
+        value = EXACT[way](events)(eps)
+    elif way == "staircase":
+        values = [staircase_delta(i, atoms, eps) + arb(0, (2 * cut).upper()) for i, atoms, cut in staircase_sides(events)]
+        value = max(values, key=float)
+    elif way == "nested":
+        (event,) = events
+        pair = [Nested(event.args[0][0].args[0], event.args[1], event.count, *n).delta(eps) for n in NESTS]
+        value = pair[1] + arb(0, (4 * abs(pair[0] - pair[1])).upper())
+    else:
+        best_c, _ = chernoff(events, "remove", hint)
+        pair = [
+            Line(events, "remove", hint, best_c * f, nats + x, s, t, **limits).delta(eps)
+            for f, s, t, x in zip(factors, (1.1, 1.35), (1.0, 0.8), (0, 20))
+        ]
+        value = pair[1] + arb(0, (4 * abs(pair[0] - pair[1])).upper())
+    return centre(value), float((value.rad() / centre(value)).upper()) + 1e-33
+
+
+# --- The cases ----------------------------------------------------------------------------
+
+
+class Case(NamedTuple):
+    """An event, the way to its values, and the deltas (or epsilons with rough deltas) asked for.
+
+    ``floor`` is a relative error never claimed less than: on a line through a nearly
+    periodic transform (many atoms) both lines may be cut before the same later peak.
     """
 
-    def maker(self, event):
-        size = 900 if self.tilt == 1.0 else 1000
-        ends = self.matrix_maker(*end_terms(event, self.order))
-        smooth = self.matrix_maker(*legendre_terms(event, self.order, size))
-        n = event.count
+    name: str
+    regime: str
+    text: str
+    way: str
+    deltas: tuple = ()
+    epsilons: tuple = ()
+    bits: int = 400
+    nats: int = 140
+    factors: tuple = (1.0, 0.8)
+    limits: dict = {}
+    floor: float = 0.0
+    check: str = ""
 
-        def make(nodes, block):
-            pairs = zip(ends(nodes, block), smooth(nodes, block))
-            return [(a + i) ** n - a**n - n * a ** (n - 1) * i for a, i in pairs]
 
-        self.events = [event._replace(count=1)]
-        return make
+def total(parts):
+    """The text of a sum."""
+    return " + ".join(parts)
+
+
+def decimal(numerator, denominator):
+    """A short exact decimal."""
+    return f"{numerator / denominator:.10g}"
+
+
+def sampled_gaussian(sigma, rate, count=1):
+    """The text of a Poisson-sampled Gaussian."""
+    return f"poisson_sampled(gaussian({sigma}), {rate})" + (f" * {count}" if count > 1 else "")
+
+
+A1 = sampled_gaussian("1.1", "256/60000", 14062)
+MIX = total(
+    [sampled_gaussian(decimal(80 + 2 * j, 100), decimal(1 + j % 5, 1000)) for j in range(50)]
+    + [f"laplace({30 + j})" for j in range(50)]
+    + [f"gaussian({40 + j})" for j in range(50)]
+    + [f"randomized_response({decimal(5050 + 5 * j, 10000)})" for j in range(50)]
+)
+MANY_RESPONSES = total(f"randomized_response({decimal(5100 + 5 * j, 10000)})" for j in range(200))
+MANY_LAPLACE = total(f"laplace({50 + j})" for j in range(200))
+DIVISORS = total(f"laplace({d})" for d in range(1, 241) if 240 % d == 0)
+SHALLOW, MIDDLE, DEEP = ("1e-2", "1e-6"), ("1e-6", "1e-12"), ("1e-6", "1e-12", "1e-20", "1e-30")
+
+GOLDEN = [
+    Case("a1", "sampled gaussian", A1, "line", ("1e-2", "1e-5", "1e-12", "1e-30"), (("2", "1e-4"),)),
+    Case("a2", "sampled gaussian", sampled_gaussian("0.6", "0.001", 100000), "line", DEEP),
+    Case("a3", "sampled gaussian", sampled_gaussian("0.8", "0.01", 1000000), "line", DEEP, (("300", "1e-10"),)),
+    Case("b1", "laplace", "laplace(20) * 1000", "spline", DEEP, (("10", "1e-9"),), bits=2200),
+    Case("b2", "lattice", "randomized_response(0.52) * 500", "staircase", ("1e-2", *DEEP), (("8", ""),)),
+    Case("b3", "gaussian", "gaussian(50) * 1000", "closed", ("1e-2", *DEEP), (("2.5", ""),)),
+]
+SINGLE = [
+    Case("gaussian", "single", "gaussian(1)", "closed", ("1e-2", *DEEP)),
+    Case("gaussian tiny sigma", "single", "gaussian(0.02)", "closed", ("1e-2", "1e-6", "1e-30")),
+    Case("gaussian huge sigma", "single", "gaussian(10000)", "closed", ("1e-6", "1e-12")),
+    Case("laplace", "single", "laplace(1)", "closed", ("1e-2", "1e-6", "1e-12")),
+    Case("response", "single", "randomized_response(0.9)", "staircase", ("1e-2", "1e-6")),
+    Case("k-ary response", "single", "randomized_response(0.4, 5)", "staircase", ("1e-2", "1e-6")),
+    Case("discrete laplace", "single", "discrete_laplace(2, 3)", "staircase", ("1e-2", "1e-6")),
+    Case("discrete gaussian", "single", "discrete_gaussian(1, 1)", "staircase", ("1e-2", *DEEP), (("1", ""),)),
+    Case("discrete gaussian shift 2", "single", "discrete_gaussian(1.5, 2)", "staircase", SHALLOW),
+    Case("exponential", "single", "exponential(1)", "closed", ("1e-2", "1e-6", "1e-12")),
+    Case("pure", "single", "pure_dp(0.3)", "staircase", ("1e-2", "1e-6")),
+    Case("approximate", "single", "approximate_dp(0.1, 1e-8)", "staircase", ("1e-6", "1e-8", "1e-9")),
+    Case("sampled gaussian", "single", sampled_gaussian("1", "0.01"), "closed", ("1e-3", *DEEP)),
+    Case("sampled gaussian tiny sigma", "single", sampled_gaussian("0.02", "0.01"), "closed", ("1e-3", *DEEP)),
+    Case("sampled gaussian tiny rate", "single", sampled_gaussian("1", "1e-5"), "closed", ("1e-6", "1e-12", "1e-30")),
+    Case("sampled laplace", "single", "poisson_sampled(laplace(1), 0.01)", "closed", ("1e-3", "1e-6", "1e-12")),
+    Case("sampled response", "single", "poisson_sampled(randomized_response(0.9), 0.05)", "staircase", ("1e-2", "1e-6")),
+    Case("sampled exponential", "single", "poisson_sampled(exponential(1), 0.1)", "closed", ("1e-2", "1e-6")),
+]
+GAUSSIANS = [
+    Case("tiny sigma x1e6", "gaussian", "gaussian(0.02) * 1000000", "closed", ("1e-2", "1e-6", "1e-30")),
+    Case("different gaussians", "gaussian", "gaussian(3) * 4 + gaussian(10) * 7 + gaussian(0.5)", "closed", DEEP),
+]
+LATTICES = [
+    Case("response .9 x3", "lattice", "randomized_response(0.9) * 3", "staircase", ("1e-2", *MIDDLE)),
+    Case("response .87 x13149", "lattice", "randomized_response(0.87) * 13149", "staircase", DEEP, (("19300", ""),)),
+    Case("response .52 x1e6", "lattice", "randomized_response(0.52) * 1000000", "staircase", DEEP),
+    Case("response .999 x10", "lattice", "randomized_response(0.999) * 10", "staircase", ("1e-2", "1e-6", "1e-20")),
+    Case("two responses", "lattice", "randomized_response(0.9) * 3 + randomized_response(0.8) * 2", "staircase", ("1e-2", *MIDDLE)),
+    Case("three responses", "lattice", "randomized_response(0.6) * 20 + randomized_response(0.7) * 15 + randomized_response(0.55) * 10", "staircase", DEEP, (("9", ""),)),
+    Case("k-ary x20", "lattice", "randomized_response(0.4, 5) * 20", "staircase", ("1e-2", "1e-6", "1e-20")),
+    Case("k-ary x300", "lattice", "randomized_response(0.3, 10) * 300", "staircase", ("1e-6", "1e-20")),
+    Case("discrete laplace x10", "lattice", "discrete_laplace(2, 3) * 10", "staircase", ("1e-2", "1e-6", "1e-20")),
+    Case("discrete laplace x500", "lattice", "discrete_laplace(20, 3) * 500", "staircase", DEEP),
+    Case("pure mix", "lattice", "pure_dp(0.1) * 10 + pure_dp(0.2) * 5", "staircase", ("1e-2", "1e-6", "1e-20")),
+    Case("pure x5", "lattice", "pure_dp(0.3) * 5", "staircase", ("1e-2", "1e-6")),
+    Case("sampled response x40", "lattice", "poisson_sampled(randomized_response(0.9), 0.05) * 40", "staircase", DEEP, (("4", ""),)),
+    Case("sampled response high rate", "lattice", "poisson_sampled(randomized_response(0.8), 0.95) * 30", "staircase", DEEP),
+    Case("discrete gaussian x10", "lattice", "discrete_gaussian(1, 1) * 10", "staircase", ("1e-2", *DEEP), bits=600),
+    Case("discrete gaussian 1.5 x100", "lattice", "discrete_gaussian(1.5, 1) * 100", "staircase", DEEP, (("60", ""),), bits=600),
+    Case("discrete gaussian x1000", "lattice", "discrete_gaussian(1, 1) * 1000", "staircase", ("1e-6", "1e-20"), bits=600),
+]
+INFINITE = [
+    Case("approximate x100", "infinite mass", "approximate_dp(0.1, 1e-8) * 100", "staircase", ("1e-2", "1e-5", "2e-6", "1e-6", "1e-7"), (("5", ""),)),
+    Case("approximate two kinds", "infinite mass", "approximate_dp(0.1, 1e-8) * 30 + approximate_dp(0.5, 1e-7) * 4", "staircase", ("1e-2", "1e-5", "1e-6")),
+    Case("approximate and gaussian", "infinite mass", "approximate_dp(0.2, 1e-9) * 10 + gaussian(2)", "atoms", ("1e-5", "1e-7", "1.1e-8"), (("4", ""),)),
+]
+SPLINES = [
+    Case("laplace x2", "laplace", "laplace(1) * 2", "spline", ("1e-2", *MIDDLE)),
+    Case("laplace x5", "laplace", "laplace(1) * 5", "spline", ("1e-2", *MIDDLE), (("4", ""),)),
+    Case("two laplace", "laplace", "laplace(0.3) * 3 + laplace(2) * 4", "spline", ("1e-2", *MIDDLE)),
+    Case("laplace 20 x30", "laplace", "laplace(20) * 30", "spline", DEEP),
+    Case("laplace 100 x200", "laplace", "laplace(100) * 200", "spline", DEEP, (("0.7", ""),), bits=1200),
+    Case("20 laplace", "laplace", DIVISORS, "spline", ("1e-2", *DEEP)),
+    Case("200 laplace", "laplace", MANY_LAPLACE, "line", ("1e-6", "1e-10", "1e-20"), nats=90, limits={"stop": 75, "most": 6000}, floor=1e-24),
+    Case("exponential x10", "exponential", "exponential(0.5) * 10", "spline", ("1e-2", *DEEP), (("2", ""),)),
+    Case("exponential x1", "exponential", "exponential(1)", "spline", ("1e-2", "1e-6", "1e-20")),
+    Case("exponential 1 x10", "exponential", "exponential(1) * 10", "spline", ("1e-2", *DEEP)),
+    Case("exponential 1 x100", "exponential", "exponential(1) * 100", "spline", DEEP, bits=1500),
+    Case("laplace and response", "mix", "laplace(2) * 3 + randomized_response(0.9) * 2", "spline", ("1e-2", *MIDDLE)),
+    Case("laplace exponential pure", "mix", "laplace(4) * 6 + exponential(0.5) * 5 + pure_dp(0.1) * 8", "spline", DEEP),
+]
+SAMPLED = [
+    Case("tiny sigma sampled x1e6", "sampled gaussian", sampled_gaussian("0.02", "0.01", 1000000), "line", ("1e-2", *DEEP)),
+    Case("sigma 5 x10", "sampled gaussian", sampled_gaussian("5", "0.1", 10), "line", DEEP, check="operator"),
+    Case("rate .5 x100", "sampled gaussian", sampled_gaussian("2", "0.5", 100), "line", DEEP),
+    Case("rate .01 x100", "sampled gaussian", sampled_gaussian("1", "0.01", 100), "line", ("1e-6", "1e-12"), factors=(0.8, 0.65), check="operator"),
+    Case("sampled laplace x1000", "sampled laplace", "poisson_sampled(laplace(1), 0.01) * 1000", "line", DEEP, nats=110),
+    Case("sampled laplace x50", "sampled laplace", "poisson_sampled(laplace(1), 0.01) * 50", "line", MIDDLE, (("0.2", "1e-4"),), nats=110, limits={"stop": 1e9, "most": 6000}, floor=1e-13),
+    Case("rate .9 x5", "add order", sampled_gaussian("1", "0.9", 5), "line", ("1e-2", "1e-6", "1e-20"), limits={"most": 30000}),
+    Case("rate .99 x20", "add order", sampled_gaussian("2", "0.99", 20), "line", ("1e-2", "1e-6", "1e-20")),
+    Case("sampled laplace rate .9 x200", "add order", "poisson_sampled(laplace(5), 0.9) * 200", "line", ("1e-2", "1e-6", "1e-20"), nats=100, limits={"stop": 1e9, "most": 8000}, floor=1e-12),
+]
+MIXES = [
+    Case("200 responses", "mix", MANY_RESPONSES, "line", ("1e-6", "1e-12"), nats=90, limits={"stop": 75, "most": 6000}, floor=1e-13),
+    Case("200 events", "mix", MIX, "line", ("1e-6", "1e-20"), nats=110),
+    Case("sampled and response", "mix", sampled_gaussian("1", "0.01", 100) + " + randomized_response(0.6) * 3", "line", MIDDLE, factors=(0.8, 0.65)),
+    Case("gaussian and response", "mix", "gaussian(1000) + randomized_response(0.9) * 3", "atoms", ("1e-2", *DEEP), (("6.59", ""),)),
+    Case("gaussian and many responses", "mix", "gaussian(5) * 3 + randomized_response(0.55) * 400", "atoms", DEEP),
+    Case("gaussian and pure", "mix", "gaussian(0.5) + pure_dp(1) * 3 + randomized_response(0.7) * 5", "atoms", DEEP),
+]
+RARE = [
+    Case("rare x2", "rare events", sampled_gaussian("1", "1e-5", 2), "nested", ("1e-8", "1e-12", "1e-30"), (("0.01", ""),)),
+    Case("rare x3", "rare events", sampled_gaussian("0.7", "1e-4", 3), "nested", ("1e-15",), check="operator"),
+    Case("rare x1e6", "rare events", sampled_gaussian("1", "1e-4", 1000000), "line", ("1e-30", "1e-20"), nats=180, factors=(0.8, 0.65)),
+    Case("rare x102800", "rare events", sampled_gaussian("0.87", "1.7e-5", 102800), "line", ("1.5e-15",), nats=180, factors=(0.7, 0.55)),
+    Case("rare x100", "rare events", sampled_gaussian("0.8", "0.001", 100), "operator", ("1e-10", "1e-20")),
+]
+
+
+def rounded(x):
+    """Two significant digits, as text."""
+    return f"{x:.1e}" if x < 1e-3 else f"{x:.2g}"
+
+
+def sweep():
+    """Eight random rare-event cases: up to a hundred steps by the recursion, more by the line."""
+    draw, cases = random.Random(20), []
+    for index, count in enumerate((2, 3, 10, 10, 100, 10000, 10000, 100000)):
+        rate = 10 ** draw.uniform(-6 if count <= 100 else -5, -3)
+        sigma, delta = draw.uniform(0.5, 3 if count > 3 else 1.5), 10 ** draw.uniform(-30, -8)
+        way = "nested" if count <= 2 else "operator" if count <= 100 else "line"
+        text = sampled_gaussian(rounded(sigma), rounded(rate), count)
+        cases.append(Case(f"sweep {index}", "rare events", text, way, (f"{delta:.1e}",), nats=180, factors=(0.7, 0.55)))
+    return cases
+
+
+CASES = SINGLE + GAUSSIANS + GOLDEN + LATTICES + INFINITE + SPLINES + SAMPLED + MIXES + RARE + sweep()
+
+
+# --- Writing ------------------------------------------------------------------------------
+
+
+def digits_of(value, error):
+    """A decimal string with the digits the error leaves certain, at most 32."""
+    if value is None:
+        return "inf"
+    if value == 0:
+        return "0"
+    count = 32 if error == 0 else math.floor(math.log10(float(value)) - math.log10(error))
+    return value.str(min(max(count + 1, 3), 32), radius=False)
+
+
+def rounding(text):
+    """Half a unit in the last place of a decimal string, to be added to the error."""
+    if text in ("0", "inf"):
+        return 0.0
+    mantissa, _, exponent = text.partition("e")
+    places = len(mantissa.partition(".")[2])
+    return 0.5 * 10.0 ** (int(exponent or 0) - places)
+
+
+def epsilon_record(case, delta_text):
+    """The record of one epsilon, with the second way's difference where the case names one."""
+    ctx.prec = max(case.bits, int(1.45 * case.nats) + 180)
+    events, delta = parse(case.text), ball(delta_text)
+    eps, error = epsilon_value(case.way, events, delta, case.nats, case.factors, case.limits)
+    error += case.floor * float(eps or 0)
+    text = digits_of(eps, error)
+    record = {
+        "name": f"{case.name} @ {delta_text}",
+        "regime": case.regime,
+        "kind": "epsilon",
+        "event": case.text,
+        "delta": delta_text,
+        "epsilon": text,
+        "error": float(f"{error + rounding(text):.2g}"),
+        "how": HOW[case.way],
+    }
+    if case.check:
+        other, _ = epsilon_value(case.check, events, delta, case.nats, case.factors, case.limits)
+        record["check"] = {"how": HOW[case.check], "difference": float(f"{float(abs(other - eps).upper()):.2g}")}
+    return record
+
+
+def delta_record(case, eps_text, hint):
+    """The record of one delta at a given epsilon; its error is relative."""
+    ctx.prec = max(case.bits, int(1.45 * case.nats) + 180)
+    rough = ball(hint) if hint else None
+    arguments = (case.nats, case.factors, case.limits)
+    value, error = delta_value(case.way, parse(case.text), ball(eps_text), rough, *arguments)
+    error += case.floor * 1e3
+    text = digits_of(value, error * float(value))
+    return {
+        "name": f"{case.name} at {eps_text}",
+        "regime": case.regime,
+        "kind": "delta",
+        "event": case.text,
+        "epsilon": eps_text,
+        "delta": text,
+        "error": float(f"{error + rounding(text) / float(value):.2g}"),
+        "how": HOW[case.way],
+    }
+
+
+def save(records):
+    """Write all records, one per line."""
+    lines = ",\n".join(json.dumps(r) for r in records.values())
+    OUTPUT.write_text(f"[\n{lines}\n]\n")
+
+
+def main(words):
+    """Compute the chosen cases and write after each value."""
+    records = {r["name"]: r for r in json.loads(OUTPUT.read_text())} if OUTPUT.exists() and words else {}
+    for case in CASES:
+        if words and not any(w in case.name for w in words):
+            continue
+        jobs = [(epsilon_record, (d,)) for d in case.deltas] + [(delta_record, e) for e in case.epsilons]
+        for make, arguments in jobs:
+            start = time.time()
+            try:
+                record = make(case, *arguments)
+            except ArithmeticError as problem:
+                print(f"{case.name} {arguments}: no value: {problem}", flush=True)
+                continue
+            records[record["name"]] = record
+            save(records)
+            answer = record[record["kind"]]
+            print(f"{record['name']}: {answer} (error {record['error']}, {time.time() - start:.1f} s)", record.get("check", ""), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

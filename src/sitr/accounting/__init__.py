@@ -9,7 +9,23 @@ Example:
     (2.647832, 2.647832)
 """
 
+from . import theorems
 from .bracket import Bracket
+from .calibration import (
+    Calibration,
+    Split,
+    abadi_gaussian_delta,
+    abadi_gaussian_noise,
+    calibrate,
+    calibrate_count,
+    calibrate_noise,
+    calibrate_queries,
+    calibrate_sampling_prob,
+    classical_gaussian_noise,
+    error_of_noise,
+    noise_for_error,
+    split_budget,
+)
 from .curve import Curve
 from .events import (
     ApproximateDP,
@@ -31,10 +47,23 @@ from .events import (
     ZeroConcentrated,
     compose,
 )
+from .filters import (
+    AdvancedFilter,
+    Filter,
+    GDPFilter,
+    Odometer,
+    PureFilter,
+    RDPFilter,
+    ZCDPFilter,
+    choose_filter,
+)
+from .notation import parse_event
 
 __all__ = [
+    "AdvancedFilter",
     "ApproximateDP",
     "Bracket",
+    "Calibration",
     "Composed",
     "Concentrated",
     "Curve",
@@ -42,15 +71,36 @@ __all__ = [
     "DiscreteLaplace",
     "Event",
     "Exponential",
+    "Filter",
+    "GDPFilter",
     "Gaussian",
     "Guarantees",
     "Laplace",
     "LossDistribution",
+    "Odometer",
     "PoissonSampled",
     "PrivacyProfile",
     "PureDP",
+    "PureFilter",
+    "RDPFilter",
     "RandomizedResponse",
     "Renyi",
+    "Split",
+    "ZCDPFilter",
     "ZeroConcentrated",
+    "abadi_gaussian_delta",
+    "abadi_gaussian_noise",
+    "calibrate",
+    "calibrate_count",
+    "calibrate_noise",
+    "calibrate_queries",
+    "calibrate_sampling_prob",
+    "choose_filter",
+    "classical_gaussian_noise",
     "compose",
+    "error_of_noise",
+    "noise_for_error",
+    "parse_event",
+    "split_budget",
+    "theorems",
 ]

@@ -450,7 +450,7 @@ class Renyi(Event):
         0.5021
         >>> sgd = PoissonSampled(Gaussian(noise_multiplier=1.1), sampling_prob=256 / 60000)
         >>> round(float((Renyi(formula=sgd) * 14062).epsilon(delta=1e-5)), 4)
-        2.5966
+        2.5965
     """
 
     type = "renyi"

@@ -1,19 +1,22 @@
 """Events as JSON, for ever: version 1 of the schema, which only grows (docs/decisions/0005).
 
 A record has `schema_version`, `type` and the event's own parameters; nested events have no version of their own, and
-parameters at their default may be left out. Infinity in a table of Rényi orders is the string "inf".
+parameters at their default may be left out. Infinity, which only a Rényi order can be, is the string "inf". Reading is
+strict: what this version does not know, it refuses, and never guesses. `event.schema.json` says the same for others.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any, NoReturn
 
-from ..errors import InvalidRecord, SitrError
+from ..errors import InvalidArgument, InvalidRecord
 from . import events as kinds
-from .events import Composed, Event
+from .events import Event
 
 SCHEMA_VERSION = 1
 TYPES: dict[str, type[Event]] = {
@@ -21,6 +24,18 @@ TYPES: dict[str, type[Event]] = {
     for kind in vars(kinds).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
 }
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the published JSON Schema (2020-12) of the records of all events.
+
+    Example:
+        >>> json_schema()["properties"]["schema_version"]
+        {'const': 1}
+    """
+    text = files(__package__).joinpath("event.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 def to_dict(event: Event) -> dict[str, Any]:
@@ -49,7 +64,8 @@ def from_dict(record: dict[str, Any]) -> Event:
     """Read an event from its record.
 
     Raises:
-        InvalidRecord: The record is of a newer schema, of an unknown type, or incomplete.
+        InvalidRecord: The record is of a newer schema, of an unknown type, incomplete, or has something more.
+        InvalidArgument: A parameter is outside its range.
 
     Example:
         >>> from_dict({"schema_version": 1, "type": "laplace", "noise_multiplier": 2})
@@ -57,73 +73,154 @@ def from_dict(record: dict[str, Any]) -> Event:
     """
     if not isinstance(record, dict):
         raise InvalidRecord("the record of an event is not an object.", do="Pass what `to_dict` returned.")
-    version = record.get("schema_version")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise InvalidRecord(
-            f"schema_version={version!r} is not {SCHEMA_VERSION}.",
-            why="a newer record may mean something that this version does not know.",
-            do="upgrade sitr to read it.",
-        )
-    return _read({name: value for name, value in record.items() if name != "schema_version"})
+    _check_version(record.get("schema_version"))
+    try:
+        return _read({name: value for name, value in record.items() if name != "schema_version"})
+    except RecursionError:
+        raise _too_deep() from None
 
 
 def from_json(text: str) -> Event:
     """Read an event from JSON.
 
+    Raises:
+        InvalidRecord: The text is not JSON (NaN and repeated names are not), or not the record of an event.
+        InvalidArgument: A parameter is outside its range.
+
     Example:
         >>> from_json('{"schema_version":1,"type":"pure_dp","epsilon":0.1}')
         PureDP(epsilon=0.1)
     """
+    if not isinstance(text, (str, bytes)):
+        raise InvalidArgument(f"text={text!r:.40} is not text.", do="Pass what `to_json` returned.")
     try:
-        return from_dict(json.loads(text))
-    except (json.JSONDecodeError, TypeError) as error:
+        record = json.loads(text, object_pairs_hook=_unrepeated, parse_constant=_no_constant)
+    except RecursionError:
+        raise _too_deep() from None
+    except InvalidRecord:
+        raise
+    except ValueError as error:  # not JSON, not UTF-8, or an integer of thousands of digits
         raise InvalidRecord(f"the record of an event is not JSON: {error}.") from None
+    return from_dict(record)
 
 
 def _record(event: Event) -> dict[str, Any]:
-    if isinstance(event, Composed):
-        inner = [{"event": _record(part), "count": count} for part, count in event.events]
-        return {"type": event.type, "events": inner, **_adjacency(event)}
-    defaults = {f.name.removeprefix("at_"): f.default for f in fields(event)}
-    plain = {name: _plain(value) for name, value in event.parameters().items() if value != defaults[name]}
-    return {"type": event.type, **plain}
-
-
-def _adjacency(event: Event) -> dict[str, Any]:
-    return {} if event.adjacency is None else {"adjacency": event.adjacency}
+    defaults = inspect.signature(type(event)).parameters
+    given = {name: value for name, value in event.parameters().items() if value != defaults[name].default}
+    return {"type": event.type, **{name: WRITERS.get(name, _plain)(value) for name, value in given.items()}}
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Event):
-        return _record(value)
+    """A value of JSON: tuples as lists, infinity as a string, no negative zero."""
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
-    return "inf" if value == math.inf else value
+    if isinstance(value, str):
+        return value
+    return "inf" if value == math.inf else value + 0
+
+
+def _counted(events: tuple[tuple[Event, int], ...]) -> list[dict[str, Any]]:
+    return [{"event": _record(event), "count": count} for event, count in events]
+
+
+WRITERS: dict[str, Callable[[Any], Any]] = {"event": _record, "formula": _record, "events": _counted}
+
+
+def _check_version(version: Any) -> None:
+    if type(version) is int and version == SCHEMA_VERSION:
+        return
+    if type(version) is int and version > SCHEMA_VERSION:
+        raise InvalidRecord(
+            f"schema_version={version} is newer than {SCHEMA_VERSION}.",
+            why="a newer record may mean something that this version does not know.",
+            do="upgrade sitr to read it.",
+        )
+    raise InvalidRecord(f"schema_version={version!r:.40} is not {SCHEMA_VERSION}.", do="Pass what `to_dict` returned.")
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidRecord(f"{twice!r:.40} is given twice in one object.", do="Give it once.")
+    return record
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise InvalidRecord(f"{name} is not JSON.", do='Write a number; an infinite Rényi order is "inf".')
+
+
+def _too_deep() -> InvalidRecord:
+    return InvalidRecord("the record of an event is nested too deeply.", do="compose events side by side instead.")
 
 
 def _read(record: Any) -> Event:
-    if not isinstance(record, dict) or record.get("type") not in TYPES:
-        shown = record.get("type") if isinstance(record, dict) else record
-        raise InvalidRecord(f"type={shown!r} is no known event.", do=f"Known: {', '.join(sorted(TYPES))}.")
-    kind = TYPES[record["type"]]
-    arguments = {name: _value(value) for name, value in record.items() if name != "type"}
-    try:
-        return kind(**arguments)
-    except SitrError:
-        raise
-    except TypeError:
+    """Read an event without a version, which is how events stand inside others."""
+    if not isinstance(record, dict):
+        raise InvalidRecord("the record of an event is not an object.", do="Pass what `to_dict` returned.")
+    name = record.get("type")
+    if not isinstance(name, str) or name not in TYPES:
+        raise InvalidRecord(f"type={name!r:.40} is no known event.", do=f"Known: {', '.join(sorted(TYPES))}.")
+    kind = TYPES[name]
+    parameters = {key: value for key, value in record.items() if key != "type"}
+    _check_names(kind, parameters)
+    return kind(**{key: READERS.get(key, _scalar)(key, value) for key, value in parameters.items()})
+
+
+def _check_names(kind: type[Event], given: dict[str, Any]) -> None:
+    """Refuse what is unknown, which may change the meaning of the rest, and ask for what is missing."""
+    known = inspect.signature(kind).parameters
+    unknown = [f"{name!r:.40}" for name in given if name not in known]
+    missing = [repr(name) for name, p in known.items() if p.default is inspect.Parameter.empty and name not in given]
+    if unknown or missing:
+        parts = [
+            f"{word} {', '.join(names)}" for word, names in (("lacks", missing), ("has unknown", unknown)) if names
+        ]
         raise InvalidRecord(
-            f"the record of a {kind.type} has parameters {sorted(arguments)}.",
-            why="some are missing or unknown.",
-            do=f"see the JSON schema of {kind.type}.",
-        ) from None
+            f"the record of {kind.type} {' and '.join(parts)}.", do=f"Its parameters: {', '.join(known)}."
+        )
 
 
-def _value(value: Any) -> Any:
-    if isinstance(value, dict):
-        return _read(value)
-    if isinstance(value, list):
-        if value and all(isinstance(v, dict) and set(v) == {"event", "count"} for v in value):
-            return tuple((_read(v["event"]), v["count"]) for v in value)
-        return tuple(_value(v) for v in value)
-    return math.inf if value == "inf" else value
+def _scalar(name: str, value: Any) -> Any:
+    """A number or a word, left to the checks of the event; a float that JSON could not hold is refused here."""
+    if not isinstance(value, (int, float, str)) or (isinstance(value, float) and not math.isfinite(value)):
+        raise InvalidRecord(f"{name}={value!r:.40} is neither a finite number nor a word.")
+    return value
+
+
+def _numbers(name: str, value: Any) -> tuple[Any, ...]:
+    return tuple(_scalar(name, v) for v in _list(name, value))
+
+
+def _rows(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
+    rows = [_list(name, row) for row in _list(name, value)]
+    return tuple(tuple(math.inf if i == 0 and v == "inf" else _scalar(name, v) for i, v in enumerate(r)) for r in rows)
+
+
+def _list(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidRecord(f"{name} is not a list where one belongs.")
+    return value
+
+
+def _event(_: str, value: Any) -> Event:
+    return _read(value)
+
+
+def _counts(name: str, value: Any) -> tuple[tuple[Event, Any], ...]:
+    entries = _list(name, value)
+    if any(not isinstance(entry, dict) or set(entry) != {"event", "count"} for entry in entries):
+        raise InvalidRecord("the entries of a composed event are not objects of 'event' and 'count' alone.")
+    return tuple((_read(entry["event"]), _scalar("count", entry["count"])) for entry in entries)
+
+
+# A parameter's name says its shape, in every event; the others are scalars.
+READERS: dict[str, Callable[[str, Any], Any]] = {
+    "event": _event,
+    "formula": _event,
+    "events": _counts,
+    "points": _rows,
+    "losses": _numbers,
+    "probabilities": _numbers,
+}

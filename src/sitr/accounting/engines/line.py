@@ -19,13 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx
 
-from ..losses.law import UNIT, Complexes, Floats
-from .mix import Mix, log_kappa
+from ..losses.law import UNIT, Complexes
+from .mix import log_kappa
+from .measure import Measure
 
 ALIAS = 1e-9  # what aliases and truncation may each add to δ, as a share of it
 GOAL = 3e-7  # the relative width of ε that smoothing aims at
 NODES = 6_000  # up to here a line without smoothing is preferred
-MOST_NODES = 600_000
+MOST_NODES = 400_000
+MOST_WORK = 3e7  # multiplications along the line
 
 
 @dataclass(frozen=True)
@@ -42,23 +44,35 @@ class Grid:
         return 2 * math.pi / self.period
 
 
-def choose_grid(mix: Mix, c: float, epsilon: float, log_delta: float, goal: float = GOAL) -> Grid:
-    """Choose T so that aliases are a share ALIAS of δ, and N (and w) so that truncation is."""
-    base = float(mix.log_mgf(c))
-    log_main = min(log_delta + c * epsilon - base, float(log_kappa(c)))
-    period = _period(mix, c, epsilon, log_delta, log_main)
+def choose_grid(
+    mix: Measure,
+    c: float,
+    epsilon: float,
+    log_delta: float,
+    goal: float = GOAL,
+    period: float | None = None,
+    slope: float = 0.0,
+) -> Grid:
+    """Choose T so that aliases are a share ALIAS of δ, and N (and w) so that truncation is.
+
+    A whisper w moves ε by about w² times the slope -d ln δ/dε, which is near 1 + c unless stated steeper.
+    """
+    log_main = _log_main(mix, c, epsilon, log_delta)
+    period = period or period_of(mix, c, epsilon, log_delta)
     needed = log_main + math.log(ALIAS)
     limit = min(NODES * 2 * math.pi / period, mix.reach)
-    plain = _cut(mix, c, needed, 4 / period, limit, 0.0)
+    least = math.sqrt(-2 * needed + 40) / mix.reach  # beyond `reach` only a whisper is known to fall
+    plain = _cut(mix, c, needed, 4 / period, limit, least)
     if plain <= limit:
-        return Grid(c, period, max(math.ceil(plain * period / (2 * math.pi)), 8), 0.0)
-    most = min(MOST_NODES * 2 * math.pi / period, mix.reach)
-    whisper = max(math.sqrt(goal * max(epsilon, 1e-12) / (1 + c)), math.sqrt(-2 * needed + 40) / most)
+        return Grid(c, period, max(math.ceil(plain * period / (2 * math.pi)), 8), least)
+    most = min(MOST_NODES, MOST_WORK / mix.work(c), key=float)
+    most = min(most * 2 * math.pi / period, mix.reach)
+    whisper = max(math.sqrt(goal * max(epsilon, 1e-12) / max(1 + c, slope)), math.sqrt(-2 * needed + 40) / most)
     end = min(_cut(mix, c, needed, 4 / period, most, whisper), most)
     return Grid(c, period, max(math.ceil(end * period / (2 * math.pi)), 8), min(whisper, 1.0))
 
 
-def _cut(mix: Mix, c: float, needed: float, start: float, limit: float, whisper: float) -> float:
+def _cut(mix: Measure, c: float, needed: float, start: float, limit: float, whisper: float) -> float:
     """Return a t, within √2 of the least, from which on the dropped nodes weigh less than e^needed."""
 
     def enough(power: int) -> bool:
@@ -75,11 +89,18 @@ def _cut(mix: Mix, c: float, needed: float, start: float, limit: float, whisper:
     return min(start * 2 ** (high / 2), max(limit, start))
 
 
-def _period(mix: Mix, c: float, epsilon: float, log_delta: float, log_main: float) -> float:
-    below = (-log_delta - math.log(ALIAS)) / c
+def _log_main(mix: Measure, c: float, epsilon: float, log_delta: float) -> float:
+    """ln of δ over e^{K(c) - cε}, which Chernoff bounds."""
+    return min(log_delta + c * epsilon - float(mix.log_mgf(c)), float(log_kappa(c)))
+
+
+def period_of(mix: Measure, c: float, epsilon: float, log_delta: float) -> float:
+    """Return a period T whose aliases, above and below, are at most a share ALIAS of δ."""
+    log_main = _log_main(mix, c, epsilon, log_delta)
+    below = (math.log(mix.mass) - log_delta - math.log(ALIAS)) / c
     others = c * np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])
-    excess = mix.log_mgf(others) - mix.log_mgf(c) - (others - c) * epsilon + log_kappa(others) - log_main
-    above = float(np.min((excess - math.log(ALIAS)) / (others - c)))
+    excess = mix.log_mgf(others) - float(mix.log_mgf(c)) - (others - c) * epsilon + log_kappa(others) - log_main
+    above = float(np.nanmin((excess - math.log(ALIAS)) / (others - c)))
     if math.isfinite(mix.largest):
         above = min(above, mix.largest - epsilon)
     return 1.02 * max(below, above)
@@ -88,29 +109,23 @@ def _period(mix: Mix, c: float, epsilon: float, log_delta: float, log_main: floa
 class Line:
     """One evaluation of K along the line; it then answers for every ε."""
 
-    def __init__(self, mix: Mix, grid: Grid) -> None:
+    def __init__(self, mix: Measure, grid: Grid) -> None:
         self.mix, self.grid = mix, grid
         c, w = grid.c, grid.whisper
         self.t = grid.step * np.arange(grid.count + 1)
         self.z = c + 1j * self.t
         self.base = float(mix.log_mgf(c)) + w**2 * c * (c + 1) / 2
-        smooth = mix.m2 + w**2
-        size, turn = -smooth * self.t**2 / 2, smooth * self.t * (2 * c + 1) / 2
-        self.noise = mix.log_mgf_error(c) + UNIT * (32 + 4 * abs(self.base) + 4 * float(np.max(np.abs(turn))))
-        for loss, count in mix.parts:
-            ratios, error = loss.ratios(c, grid.step, grid.count)
-            size = size + count * np.log(np.maximum(np.abs(ratios), 1e-300))
-            turn = turn + count * np.angle(ratios)
-            self.noise += count * (2 * error + 8 * UNIT)
-        self.values: Complexes = np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi))
+        self.values, noise = mix.ratios(c, grid.step, grid.count, w)
+        self.noise = noise + mix.log_mgf_error(c) + 4 * UNIT * abs(self.base)
         self.values[0] *= 0.5  # the node on the real axis counts once, the others with their conjugates
         self.kernel = 1 / (self.z * (self.z + 1))
         self.weighted = self.values * self.kernel
+        self.sloped = self.weighted * self.z
         weight = np.abs(self.kernel)
         self.rough = float(np.sum(weight)), float(np.sum(weight * self.t))
         smoothing = np.exp(-(w**2) * self.t**2 / 2)
         self.rough_density = float(np.sum(smoothing)), float(np.sum(smoothing * self.t))
-        self.truncation = self._truncation()
+        self.truncation, self.truncation_density = self._truncation()
 
     @property
     def method(self) -> str:
@@ -122,27 +137,33 @@ class Line:
 
     def sums(self, epsilon: float) -> tuple[float, float]:
         """Return S(ε) and its slope, both over the scale."""
-        phase = np.exp(-1j * self.t * epsilon)
-        value = float(np.real(self.weighted @ phase))
-        slope = -float(np.real((self.weighted * self.z) @ phase))
-        return value, slope
+        return self._real_sum(self.weighted, epsilon), -self._real_sum(self.sloped, epsilon)
+
+    def _real_sum(self, values: Complexes, epsilon: float) -> float:
+        """Return the real part of the sum of values e^{-itε}."""
+        angle = self.t * epsilon
+        return float(np.sum(values.real * np.cos(angle) + values.imag * np.sin(angle)))
 
     def density(self, epsilon: float) -> float:
         """Return the density of the smoothed loss at ε, over the scale."""
-        return float(np.real(self.values @ np.exp(-1j * self.t * epsilon)))
+        return self._real_sum(self.values, epsilon)
 
     def _rounding(self, epsilon: float, rough: tuple[float, float]) -> float:
         model = self.noise + 4 * UNIT * (self.grid.c * abs(epsilon) + 4)
         return model * rough[0] + 8 * UNIT * abs(epsilon) * rough[1]
 
-    def _truncation(self) -> float:
-        """Bound what the nodes beyond N would add, over the scale: |g| ≤ decay(t) e^{-w²t²/2} / t²."""
+    def _truncation(self) -> tuple[float, float]:
+        """Bound what the nodes beyond N would add to the sums for δ and for the density, over the scale.
+
+        There |g| ≤ decay(t) e^{-w²t²/2}, over t² for δ: the integral from t_N bounds the sum of what falls.
+        """
         end, w, step = float(self.t[-1]), self.grid.whisper, self.grid.step
         falls = math.exp(float(self.mix.log_decay(self.grid.c, np.array([end]))[0]) - w**2 * end**2 / 2)
-        tail = falls / end
-        if end < self.mix.reach < math.inf:  # beyond `reach` only the whisper is known to fall
-            tail += math.exp(-((w * self.mix.reach) ** 2) / 2) / self.mix.reach
-        return tail / step
+        delta, density = falls / end, falls * _gaussian_tail(w, end)
+        if self.mix.reach < math.inf:  # beyond `reach` only the whisper is known to fall
+            late = math.exp(-((w * self.mix.reach) ** 2) / 2)
+            delta, density = delta + late / self.mix.reach, density + late * _gaussian_tail(w, self.mix.reach)
+        return delta / step, density / step
 
     def upper(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε)."""
@@ -152,24 +173,26 @@ class Line:
 
     def lower(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε)."""
+        return self.lower_without_aliases(epsilon) - self._aliases(epsilon)
+
+    def lower_without_aliases(self, epsilon: float) -> float:
+        """Return a lower bound on δ(ε) plus its aliases, for measures that know those."""
         value, _ = self.sums(epsilon)
         total = value - self._rounding(epsilon, self.rough) - self.truncation - self._excess(epsilon)
-        return _exp(self._scale(epsilon)) * total - self._aliases(epsilon)
+        return _exp(self._scale(epsilon)) * total
 
     def _excess(self, epsilon: float) -> float:
         """Bound, over the scale, what the whisper added: w² (1 + wR(-w/2)/2) e^{w²/8} f_w(ε)."""
         w = self.grid.whisper
         if w == 0:
             return 0.0
-        end, step = float(self.t[-1]), self.grid.step
-        tail = math.exp(-(w**2) * end**2 / 2) / (w**2 * end * step)
-        density = self.density(epsilon) + self._rounding(epsilon, self.rough_density) + tail
+        density = self.density(epsilon) + self._rounding(epsilon, self.rough_density) + self.truncation_density
         constant = (1 + w / 2 * math.sqrt(math.pi / 2) * float(erfcx(-w / 2 / math.sqrt(2)))) * math.exp(w**2 / 8)
         return w**2 * constant * max(density, 0.0)
 
     def _aliases(self, epsilon: float) -> float:
         c, period, w = self.grid.c, self.grid.period, self.grid.whisper
-        below = math.exp(-c * period) / -math.expm1(-c * period)
+        below = self.mix.mass * math.exp(-c * period) / -math.expm1(-c * period)
         if w == 0 and epsilon + period >= self.mix.largest:
             return below
         others = c * np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])
@@ -198,6 +221,11 @@ class Line:
                 new = (low + high) / 2
             epsilon = new
         return epsilon
+
+
+def _gaussian_tail(w: float, start: float) -> float:
+    """Bound the integral of e^{-w²(t² - start²)/2} from start on; infinite where w is 0."""
+    return min(1 / (w**2 * start), math.sqrt(math.pi / 2) / w) if w > 0 else math.inf
 
 
 def _exp(x: float) -> float:

@@ -9,26 +9,36 @@ from functools import cached_property
 
 import numpy as np
 
-from ..losses.gaussian import GaussianLoss
-from ..losses.law import UNIT, Floats, Loss
+from ..losses.gaussian import DiscreteGaussianLoss, GaussianLoss
+from ..losses.law import UNIT, Complexes, Floats, Loss
+from .measure import Measure
 
 
 @dataclass(frozen=True, eq=False)
 class Mix:
-    """Independent losses that add: `parts` with their counts, and one Gaussian of variance `m2` = Σ m_i²."""
+    """Independent losses that add: `parts` with their counts, and one Gaussian of variance `m2` = Σ m_i².
+
+    Discrete Gaussians on a fine grid are in `m2` as well: up to `gaussian_reach` along the line their transform is a
+    Gaussian's to a relative error of `fineness`.
+    """
 
     parts: tuple[tuple[Loss, int], ...]
     m2: float = 0.0
+    gaussian_reach: float = math.inf
+    fineness: float = 0.0
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Loss, int]]) -> Mix:
-        others, variances = [], []
+        others, variances, reach, fine = [], [], math.inf, 0.0
         for loss, count in parts:
             if isinstance(loss, GaussianLoss):
                 variances.append(count * loss.m**2)
+            elif isinstance(loss, DiscreteGaussianLoss) and loss.is_fine:
+                variances.append(count * loss.m**2)
+                reach, fine = min(reach, loss.reach), fine + count * loss.fineness
             else:
                 others.append((loss, count))
-        return cls(tuple(others), math.fsum(variances))
+        return cls(tuple(others), math.fsum(variances), reach, fine)
 
     def log_mgf(self, x: Floats | float) -> Floats:
         """Return K(x) = ln E e^{xL} of the composed law, given that every loss is finite."""
@@ -41,7 +51,7 @@ class Mix:
 
     def log_mgf_error(self, c: float) -> float:
         """Bound the rounding error of K(c) by the model: a few units for each law, and its own size."""
-        total = UNIT * 4 * abs(float(self.log_mgf(c)))
+        total = UNIT * 4 * abs(float(self.log_mgf(c))) + self.fineness
         return total + sum(n * UNIT * (8 + 4 * abs(float(loss.log_mgf(np.float64(c))))) for loss, n in self.parts)
 
     @cached_property
@@ -70,7 +80,29 @@ class Mix:
 
     @cached_property
     def reach(self) -> float:
-        return min((loss.reach for loss, _ in self.parts), default=math.inf)
+        return min([self.gaussian_reach, *(loss.reach for loss, _ in self.parts)])
+
+    @property
+    def mass(self) -> float:
+        """The total mass of the measure: one, for a law."""
+        return 1.0
+
+    def work(self, c: float) -> int:
+        """About how many multiplications one node of the line costs."""
+        return sum(loss.work(c) for loss, _ in self.parts) + 4
+
+    def ratios(self, c: float, step: float, count: int, whisper: float) -> tuple[Complexes, float]:
+        """Return e^{K(z_k) - K(c)} on z_k = c + i k step, smoothed by a whisper, and a bound on each error."""
+        t = step * np.arange(count + 1)
+        smooth = self.m2 + whisper**2
+        size, turn = -smooth * t**2 / 2, smooth * t * (2 * c + 1) / 2
+        noise = UNIT * (32 + 4 * float(turn[-1])) + self.fineness
+        for loss, n in self.parts:
+            values, error = loss.ratios(c, step, count)
+            size = size + n * np.log(np.maximum(np.abs(values), 1e-300))
+            turn = turn + n * np.angle(values)
+            noise += n * (2 * error + 8 * UNIT)
+        return np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi)), noise
 
     def log_decay(self, c: float, t: Floats) -> Floats:
         """Bound ln |M(c+it')| / M(c) for every t' from t to `reach`."""
@@ -89,7 +121,7 @@ def log_kappa(c: float | Floats) -> Floats:
     return -c * np.log1p(1 / c) - np.log1p(c)
 
 
-def chernoff_epsilon(mix: Mix, c: float, log_delta: float) -> float:
+def chernoff_epsilon(mix: Measure, c: float, log_delta: float) -> float:
     """Return the ε that Chernoff's bound at order 1+c gives for δ: RDP by the better conversion (THEORY 3.2)."""
     return (float(mix.log_mgf(c)) + float(log_kappa(c)) - log_delta) / c
 
@@ -104,7 +136,7 @@ def chernoff_delta(mix: Mix, epsilon: float) -> float:
     return log_bound(minimise(log_bound, max((epsilon - mix.mean) / spread**2, 1 / spread), FINE))
 
 
-def best_tilt(mix: Mix, log_delta: float, tolerance: float = 0.02) -> float:
+def best_tilt(mix: Measure, log_delta: float, tolerance: float = 0.02) -> float:
     """Return a c near the minimum of `chernoff_epsilon`, by golden section on ln c."""
     return minimise(lambda c: chernoff_epsilon(mix, c, log_delta), _typical_tilt(mix, log_delta), tolerance)
 
@@ -119,7 +151,7 @@ def saddle_tilt(mix: Mix, epsilon: float) -> float:
     return minimise(height, max((epsilon - mix.mean) / spread**2, 1 / (spread + 1e-12)))
 
 
-def _typical_tilt(mix: Mix, log_delta: float) -> float:
+def _typical_tilt(mix: Measure, log_delta: float) -> float:
     """What the best tilt would be if the loss were Gaussian."""
     spread = math.sqrt(2 * max(mix.mean, 1e-300))
     return min(max(math.sqrt(-2 * log_delta + 1) / spread, 1e-6), 1e12)
@@ -129,7 +161,10 @@ def minimise(height: Callable[[float], float], start: float, tolerance: float = 
     """Return the c where a function that falls and then rises is least, within `tolerance` of ln c."""
     ratio = (math.sqrt(5) - 1) / 2
     u, step = math.log(min(max(start, 1e-20), 1e20)), 0.7
-    here = height(start)
+    here = height(math.exp(u))
+    while math.isinf(here) and u > -60:  # tilts so steep that nothing is known of them
+        u -= step
+        here = height(math.exp(u))
     direction = -1.0 if height(math.exp(u - step)) < here else 1.0
     ends = [u - direction * step, u]
     for _ in range(200):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +12,19 @@ import numpy as np
 from ..losses.gaussian import log_profile
 from .certify import Bounds, certify
 from .lattice import AtomSum, LatticeSum, enumerated, lattice_sum
-from .line import GOAL, Line, choose_grid
+from .line import GOAL, Grid, Line, choose_grid
 from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kappa, saddle_tilt
+from .near import Gated, gated_at
+from .rare import rare_laws, single_jump
+from .split import Split, split_at
+
+logger = logging.getLogger("sitr")
 
 CLOSED = 4e-13  # relative error of the closed forms, checked against 40 digits in the tests
 MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
 NARROW = 1e-6  # a bracket this narrow, relative to its value, is good enough
+RARE = 5e-5  # and this, where events are rare
+GENTLE = 1.3  # noise multipliers from which on one step's loss is no longer lognormal-like
 FEW = 4096  # so many atoms are summed rather than transformed
 
 
@@ -32,9 +41,15 @@ class Found:
         object.__setattr__(self, "upper", float(self.upper))
 
     def meet(self, other: Found) -> Found:
-        """Both hold: keep the better end of each; the method is that of the narrower."""
+        """Both hold: keep the better end of each; the method is that of the narrower.
+
+        If they are disjoint one of them is wrong; then only what contains both is safe to say.
+        """
         narrower = self if self.upper - self.lower <= other.upper - other.lower else other
         lower, upper = max(self.lower, other.lower), min(self.upper, other.upper)
+        if lower > upper * (1 + 1e-12):
+            logger.error("two engines disagree: %s and %s", self, other)
+            return Found(min(self.lower, other.lower), max(self.upper, other.upper), "disagreement")
         return Found(lower, max(upper, lower), narrower.method)
 
     def worst(self, other: Found) -> Found:
@@ -42,9 +57,12 @@ class Found:
         higher = self if self.upper >= other.upper else other
         return Found(max(self.lower, other.lower), higher.upper, higher.method)
 
+    def within(self, relative: float) -> bool:
+        return math.isfinite(self.upper) and self.upper - self.lower <= max(relative * self.upper, 1e-9)
+
     @property
     def narrow(self) -> bool:
-        return math.isfinite(self.upper) and self.upper - self.lower <= max(NARROW * self.upper, 1e-9)
+        return self.within(NARROW)
 
 
 def epsilon_of_orders(mixes: list[Mix], delta: float, *, only_chernoff: bool = False) -> Found:
@@ -151,7 +169,8 @@ class ClosedForm:
 
 def _closed_form(mix: Mix) -> ClosedForm | None:
     single = not mix.m2 and len(mix.parts) == 1 and mix.parts[0][1] == 1 and mix.parts[0][0].closed
-    return ClosedForm(mix) if not mix.parts or single else None
+    continuous = not mix.parts and math.isinf(mix.gaussian_reach)
+    return ClosedForm(mix) if continuous or single else None
 
 
 def _top_atom(mix: Mix, delta: float) -> Found:
@@ -177,11 +196,54 @@ def _numerical(mix: Mix, delta: float) -> Found:
     on_lattice = lattice_sum(mix, c, log_main)
     if on_lattice is not None:
         found = found.meet(_solved(on_lattice, delta, log_delta, "lattice", c))
-    if not found.narrow:
-        found = found.meet(_on_line(mix, c, start, delta, GOAL))
-    if not found.narrow and few is not None:
+    if found.narrow:
+        return found
+    grid = choose_grid(mix, c, start, log_delta)
+    # Where sampled steps do not make |M| fall by themselves, they are rare: cutting them off beats smoothing.
+    if rare_laws(mix) and grid.whisper > 0:
+        found = _rare(mix, found, delta)
+        return found if found.within(RARE) else found.meet(_on_line(mix, grid, start, delta))
+    found = found.meet(_on_line(mix, grid, start, delta))
+    if rare_laws(mix) and not found.narrow:
+        found = _rare(mix, found, delta)
+        return found if found.within(RARE) else _harder(mix, found, delta)
+    if few is not None and not found.narrow:
         found = found.meet(_solved(AtomSum(*few), delta, log_delta, "enumeration", c))
     return found if found.narrow else _harder(mix, found, delta)
+
+
+def _rare(mix: Mix, found: Found, delta: float) -> Found:
+    """Keep rare steps off the line, by a gate where losses are small and by a split where they are heavy."""
+    gentle = min(loss.sigma for loss, _ in rare_laws(mix)) > GENTLE
+    ways = ((gated_at, "gated line"), (split_at, "split line"))
+    for way, method in ways if gentle else ways[::-1]:
+        found = _by_way(way, method, mix, found, delta)
+        if found.within(RARE):
+            break
+    return found
+
+
+def _by_way(way: Callable[..., Split | Gated | None], method: str, mix: Mix, found: Found, delta: float) -> Found:
+    """Solve with a way of bounding δ that must be told about where ε is; ask again where it was told wrong."""
+    log_delta = math.log(delta)
+    epsilon = min(max(single_jump(mix, delta, found.upper), found.lower), found.upper)
+    for _ in range(3):
+        bounds = way(mix, epsilon, log_delta)
+        if bounds is None:
+            break
+        proposed = min(max(bounds.guess(log_delta, epsilon), found.lower), found.upper)
+        lower, upper = certify(bounds, delta, proposed, _slope(bounds, proposed))
+        found = found.meet(Found(lower, upper, method))
+        if found.within(RARE) or abs(proposed - epsilon) < 0.02 * epsilon:
+            break
+        epsilon = max(proposed, epsilon / 2)
+    return found
+
+
+def _slope(bounds: Bounds, epsilon: float) -> float:
+    """About -d ln δ/dε; sets the first step of a search only."""
+    near, far = bounds.upper(epsilon * 0.999), bounds.upper(epsilon * 1.001)
+    return max(math.log(near / far) / (0.002 * epsilon), 1e-9) if near > far > 0 else 1 / epsilon
 
 
 def _solved(bounds: AtomSum | LatticeSum, delta: float, log_delta: float, method: str, slope: float) -> Found:
@@ -189,22 +251,24 @@ def _solved(bounds: AtomSum | LatticeSum, delta: float, log_delta: float, method
     return Found(lower, upper, method)
 
 
-def _on_line(mix: Mix, c: float, start: float, delta: float, goal: float) -> Found:
-    log_delta = math.log(delta)
-    grid = choose_grid(mix, c, start, log_delta, goal)
+def _on_line(mix: Mix, grid: Grid, start: float, delta: float) -> Found:
     line = Line(mix, grid)
-    lower, upper = certify(line, delta, line.guess(log_delta, max(start, 0.0)), c)
+    lower, upper = certify(line, delta, line.guess(math.log(delta), max(start, 0.0)), grid.c)
     return Found(lower, upper, line.method)
 
 
 def _harder(mix: Mix, found: Found, delta: float) -> Found:
     """Retune the tilt at what was found, and smooth less."""
-    c = saddle_tilt(mix, (found.lower + found.upper) / 2)
-    found = found.meet(_on_line(mix, c, (found.lower + found.upper) / 2, delta, GOAL))
-    if found.narrow:
-        return found
-    width = (found.upper - found.lower) / found.upper
-    return found.meet(_on_line(mix, c, (found.lower + found.upper) / 2, delta, max(GOAL**2 / width, 1e-10)))
+    log_delta = math.log(delta)
+    goal = GOAL
+    for _ in range(2):
+        middle = (found.lower + found.upper) / 2
+        grid = choose_grid(mix, saddle_tilt(mix, middle), middle, log_delta, goal)
+        found = found.meet(_on_line(mix, grid, middle, delta))
+        if found.narrow:
+            break
+        goal = max(GOAL**2 * found.upper / (found.upper - found.lower), 1e-10)
+    return found
 
 
 def _saddle_guess(mix: Mix, c: float, log_delta: float) -> tuple[float, float]:

@@ -64,6 +64,9 @@ class Atoms(Loss):
     def mean(self) -> float:
         return float(np.sum(np.exp(self.logs) * self.losses))
 
+    def work(self, c: float) -> int:
+        return int(self.losses.size)
+
     def lattice(self, c: float) -> Lattice | None:
         if self._places is None:
             return None

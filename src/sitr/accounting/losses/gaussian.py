@@ -11,7 +11,7 @@ from scipy.special import erfcx, log_ndtr
 from .law import UNIT, Complexes, Floats, Lattice, Loss, log_sum_exp, waves, waves_error
 
 WIDE = 12.5  # standard deviations kept on each side: Φ(-12.5) < 4e-36
-FINE_GRID = 50.0  # from this scale on, a discrete Gaussian is summed in its dual, where one term is left
+FINE_GRID = 300.0  # from this scale on, a discrete Gaussian is summed in its dual, where one term is left
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,19 @@ class DiscreteGaussianLoss(Loss):
         return self.sensitivity / self.scale
 
     @property
+    def is_fine(self) -> bool:
+        """Whether the grid is so fine that the dual theta series has one term left, up to `reach`."""
+        return self.scale > FINE_GRID
+
+    @property
     def reach(self) -> float:  # type: ignore[override]
-        if self.scale <= FINE_GRID:
-            return math.inf
-        # Beyond this the dual term e^{-2π²σ² + 2πtΔ} is no longer under the rounding unit.
-        return (2 * math.pi**2 * self.scale**2 - 40) / (2 * math.pi * self.sensitivity)
+        """How far along the line the transform is a Gaussian's: there 2 e^{-2π²σ² + 2πtΔ} is under `fineness`."""
+        return (2 * math.pi**2 * self.scale**2 - 46) / (2 * math.pi * self.sensitivity) if self.is_fine else math.inf
+
+    @property
+    def fineness(self) -> float:
+        """The relative error of taking the Gaussian's transform for one of these: 4 e^-46."""
+        return 4 * math.exp(-46)
 
     def _points(self, center: float) -> Floats:
         half = WIDE * self.scale + 2
@@ -102,7 +110,7 @@ class DiscreteGaussianLoss(Loss):
 
     def log_mgf(self, x: Floats) -> Floats:
         gaussian = self.m**2 * x * (x + 1) / 2
-        if self.scale > FINE_GRID:
+        if self.is_fine:
             return gaussian
         shifts = np.atleast_1d(x) * self.sensitivity
         # The theta sum is periodic in the shift: reduce it first, so that the grid stays near zero.
@@ -112,7 +120,7 @@ class DiscreteGaussianLoss(Loss):
         return gaussian + (total - log_sum_exp(-(points**2) / (2 * self.scale**2))).reshape(np.shape(x))
 
     def lattice(self, c: float) -> Lattice | None:
-        if self.scale > FINE_GRID:
+        if self.is_fine:
             return None
         points = self._points(-c * self.sensitivity)
         logs = -((points + c * self.sensitivity) ** 2) / (2 * self.scale**2)
@@ -121,20 +129,18 @@ class DiscreteGaussianLoss(Loss):
         offset = self.sensitivity**2 / (2 * self.scale**2)
         return Lattice(offset, spacing, -points.astype(np.int64)[::1], weights, 0.0)
 
+    def work(self, c: float) -> int:
+        return 1 if self.is_fine else int(2 * WIDE * self.scale)
+
     def ratios(self, c: float, step: float, count: int) -> tuple[Complexes, float]:
         lattice = self.lattice(c)
-        if lattice is None:
-            ratios, error = GaussianLoss(self.m).ratios(c, step, count)
-            return ratios, error + 4 * math.exp(-38)
+        assert lattice is not None, "a fine discrete Gaussian is merged with the Gaussians"
         losses = lattice.offset + lattice.spacing * lattice.places
         error = waves_error(losses, lattice.weights, step * count) + 1e-34
         return waves(losses, lattice.weights, step, count), error
 
-    def log_decay(self, c: float, t: Floats) -> Floats:
-        return -(self.m**2) * t**2 / 2 + 1e-15 if self.scale > FINE_GRID else np.zeros_like(t)
-
     def profile(self, epsilon: Floats) -> Floats:
-        if self.scale > FINE_GRID:
+        if self.is_fine:
             return GaussianLoss(self.m).profile(epsilon)
         points = self._points(0.0)
         logs = -(points**2) / (2 * self.scale**2)

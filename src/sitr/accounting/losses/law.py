@@ -59,6 +59,10 @@ class Loss(ABC):
         """Return the log of a bound on |M(c + it')| / M(c) that holds for every t' between t and `reach`."""
         return np.zeros_like(t)
 
+    def work(self, c: float) -> int:
+        """Return how many terms `ratios` sums for one node."""
+        return 4
+
     def lattice(self, c: float) -> Lattice | None:
         """Return the law tilted by e^{cL} on its lattice, or None where it has none."""
         return None

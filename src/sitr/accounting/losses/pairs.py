@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from .atoms import Atoms, hull, pair_of, two_point
-from .gaussian import FINE_GRID, DiscreteGaussianLoss, GaussianLoss
+from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import IntervalLoss
 from .law import Floats, Pair, log_sum_exp
 from .sampled import SampledGaussianLoss
@@ -173,7 +173,7 @@ def _sampled_discrete_gaussian(loss: DiscreteGaussianLoss, q: float) -> Pair:
     The sum over integers is the trapezoid rule with step 1 for the continuous integral; by the strip theorem they
     differ by less than e^-41 where the grid is as fine as `FINE_GRID` asks (docs/decisions/0003).
     """
-    if loss.scale > FINE_GRID and loss.scale / loss.m >= 10:
+    if loss.is_fine and loss.scale / loss.m >= 10:
         return sampled_gaussian_pair(1 / loss.m, q)
     reach = math.ceil(38 * loss.scale) + loss.sensitivity  # what lies beyond has a mass under 1e-300
     x = np.arange(-reach, reach + 1, dtype=np.float64)

@@ -1,0 +1,183 @@
+"""Rare events: few steps at tiny sampling rates, or deep δ, where no tilt of the whole law peaks at ε.
+
+There the loss of a sampled step is lognormal-like: one step of n makes the loss. Its moment generating function is
+cut softly into a body and a rare part, M = M_b + M_r, and the line integrates what has at least one rare step,
+
+    e^K - e^{K_b} = e^{K_b} expm1( Σ n_j ln(1 + M_r,j / M_b,j) ),
+
+a positive measure, so that Poisson summation still gives an upper bound. What the body alone contributes to δ is at
+least 0 and at most Chernoff's bound at a tilt of its own, which the body, having no rare steps, allows to be steep.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from ..losses.law import UNIT, Complexes, Floats, waves, waves_error
+from ..losses.sampled import SampledGaussianLoss, complex_expm1, complex_log1p
+from .mix import Mix, log_kappa, minimise
+
+
+class Rare:
+    """The measure of compositions with at least one rare step; it stands where a `Mix` does on the line.
+
+    With `far` edges, steps beyond those are left out of it as well (they are summed in closed form: `far_part`).
+    """
+
+    reach = math.inf
+    largest = math.inf
+
+    def __init__(self, mix: Mix, edges: list[float], scale: float, far: list[float] | None = None) -> None:
+        """Cut each sampled law of the mix at its own x = edge; `scale` is the size of the losses that matter."""
+        self.mean = scale**2 / 2
+        self.sampled = rare_laws(mix)
+        self.others = Mix(tuple(part for part in mix.parts if part not in self.sampled), mix.m2)
+        self.edges, self.far = edges, far
+        self.cuts = list(zip(self.sampled, edges, far or [math.inf] * len(edges), strict=True))
+
+    @lru_cache(maxsize=256)  # noqa: B019 - a measure lives for one question
+    def _shares(self, c: float) -> tuple[tuple[float, float], ...]:
+        """Return M_r(c)/M(c), the far part included, and M_f(c)/M(c), of each sampled law."""
+        found = []
+        for (loss, _), edge, far in self.cuts:
+            whole = float(loss.log_mgf(np.float64(c)))
+            parts = (loss.log_rare_moment(c, x) - whole if math.isfinite(x) else -math.inf for x in (edge, far))
+            rare, beyond = (min(math.exp(part), HIGHEST) for part in parts)
+            found.append((rare, beyond))
+        return tuple(found)
+
+    def _exponent(self, c: float) -> float:
+        """Σ n ln(1 + M_m/M_b) at real c, M_m what lies between the edges."""
+        pairs = zip(self.sampled, self._shares(c), strict=True)
+        return math.fsum(n * math.log1p((rare - far) / (1 - rare)) for (_, n), (rare, far) in pairs)
+
+    def _log_without_far(self, c: float) -> float:
+        """Σ n ln(1 - M_f/M) at real c."""
+        return math.fsum(n * math.log1p(-far) for (_, n), (_, far) in zip(self.sampled, self._shares(c), strict=True))
+
+    def log_mgf(self, x: Floats | float) -> Floats:
+        """Return the log of the measure's moment generating function at real x."""
+        return np.array([self._log_mgf(float(c)) for c in np.atleast_1d(x)]).reshape(np.shape(x))
+
+    @lru_cache(maxsize=256)  # noqa: B019 - see _shares
+    def _log_mgf(self, c: float) -> float:
+        if any(c > loss.steepest for loss, _ in self.sampled):
+            return math.inf  # as a bound: never the best tilt
+        whole = math.fsum(n * float(loss.log_mgf(np.float64(c))) for loss, n in self.sampled)
+        exponent = self._exponent(c)
+        if not exponent > 0:
+            return -math.inf
+        return float(self.others.log_mgf(c)) + whole + self._log_without_far(c) + math.log(-math.expm1(-exponent))
+
+    def log_mgf_error(self, c: float) -> float:
+        return self.others.log_mgf_error(c) + sum(n * UNIT * 64 for _, n in self.sampled) + 1e-12
+
+    @property
+    def mass(self) -> float:
+        return math.exp(self._log_mgf(0.0))
+
+    @property
+    def smallest(self) -> float:
+        return self.others.smallest + math.fsum(n * loss.smallest for loss, n in self.sampled)
+
+    def far_part(self, epsilon: float) -> float:
+        """Return E[1 - e^{ε-L}; some step is far]: P of it less e^ε times Q of it, in closed form.
+
+        Where a far step alone lifts the loss above ε, whatever the others do, this is its whole share of δ(ε).
+        """
+        p, q = (-math.expm1(self._log_without_far(c)) for c in (0.0, -1.0))
+        return p - math.exp(min(epsilon, 700.0)) * q
+
+    def work(self, c: float) -> int:
+        rare = (2 * loss.rare(c, edge)[0].size + loss.work(c) for (loss, _), edge, _ in self.cuts)
+        return sum(rare) + self.others.work(c)
+
+    def log_decay(self, c: float, t: Floats) -> Floats:
+        """|Π(b+r)^n - Π b^n| ≤ Π(|b| + |r|)^n, with |b| ≤ (decay + share)/(1 - share) in units of M_b(c)."""
+        total = self.others.log_decay(c, t) - math.log(math.expm1(min(self._exponent(c), 700.0)))
+        for (loss, n), (share, _) in zip(self.sampled, self._shares(c), strict=True):
+            total = total + n * np.log((np.exp(loss.log_decay(c, t)) + 2 * share) / (1 - share))
+        return np.minimum(total, 0.0)
+
+    def ratios(self, c: float, step: float, count: int, whisper: float) -> tuple[Complexes, float]:
+        """Return the transform on the line over its value at c, and a bound on each error.
+
+        With b = M_b(z)/M_b(c) and r = M_m(z)/M_b(c), so |b| ≤ 1 and |r| ≤ r(c), the transform is (b+r)^n - b^n. An
+        error of b enters with n ((b+r)^{n-1} - b^{n-1}), at most n times the transform at c; an error of r with
+        n (b+r)^{n-1}, at most n e^{exponent at c}.
+        """
+        values, noise = self.others.ratios(c, step, count, whisper)
+        size, turn = np.zeros(count + 1), np.zeros(count + 1)
+        exponent, rough = np.zeros(count + 1, dtype=np.complex128), 0.0
+        for ((loss, n), edge, far), (share, _) in zip(self.cuts, self._shares(c), strict=True):
+            unit = 1 - share
+            whole, whole_error = loss.ratios(c, step, count)
+            losses, logs = loss.rare(c, edge)
+            weights = np.exp(logs - float(loss.log_mgf(np.float64(c)))) / unit
+            rare = waves(losses, weights, step, count)
+            body = whole / unit - rare
+            if math.isfinite(far):
+                weights = weights * loss.kept(c, edge, far)
+                rare = waves(losses, weights, step, count)
+            rare_error = waves_error(np.abs(losses), np.abs(weights), step * count)
+            size += n * np.log(np.maximum(np.abs(body), 1e-300))
+            turn += n * np.angle(body)
+            exponent += n * complex_log1p(rare / np.where(np.abs(body) > 0, body, 1.0))
+            noise += n * (2 * (whole_error / unit + rare_error) + 8 * UNIT)
+            rough += n * 2 * rare_error
+        at_c = self._exponent(c)
+        moved = np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi)) * complex_expm1(exponent) / math.expm1(at_c)
+        return moved * values, noise + rough * math.exp(at_c) / math.expm1(at_c)
+
+    def body_bound(self, epsilon: float) -> tuple[float, float, float]:
+        """Return tilt, log of Chernoff's bound on what the body alone adds to δ(ε), and the mass that leaks past the cut."""
+        return self._chernoff_within(self.edges, epsilon)
+
+    def far_bound(self, epsilon: float) -> tuple[float, float, float]:
+        """The same for compositions without far steps."""
+        return self._chernoff_within(self.far or [], epsilon)
+
+    def _chernoff_within(self, edges: list[float], epsilon: float) -> tuple[float, float, float]:
+        laws = list(zip(self.sampled, edges, strict=True))
+
+        def log_bound(c: float) -> float:
+            body = math.fsum(n * loss.log_body_moment(c, edge) for (loss, n), edge in laws)
+            return float(self.others.log_mgf(c)) + body + float(log_kappa(c)) - c * epsilon
+
+        c = minimise(log_bound, 10 / max(epsilon, 1e-9), 0.05)
+        return c, log_bound(c), math.fsum(n * loss.leak(edge) for (loss, n), edge in laws)
+
+
+LOWEST = 28.0  # nats: how improbable a sum of losses under `lowest` is
+
+
+def lowest(mix: Mix) -> float:
+    """Return a loss k such that the composition falls under -k with probability e^-LOWEST at most.
+
+    Chernoff at negative tilts; and no sum is under the smallest one.
+    """
+    spread = math.sqrt(2 * max(mix.mean, 1e-300))
+    tilts = np.array([0.25, 0.5, 1, 2, 4, 8, 16, 32]) / spread
+    found = (mix.log_mgf(-tilts) + LOWEST) / tilts
+    return min(float(np.min(found)), -mix.smallest)
+
+
+HIGHEST = 0.999  # a share of the rare part above which the body is no longer seen
+
+
+def rare_laws(mix: Mix) -> list[tuple[SampledGaussianLoss, int]]:
+    """The laws of a mix that can be cut."""
+    return [(loss, n) for loss, n in mix.parts if isinstance(loss, SampledGaussianLoss) and loss.removes]
+
+
+def single_jump(mix: Mix, delta: float, high: float) -> float:
+    """Return the ε at which one step alone would make up δ: Σ n_j δ_j(ε) = δ; nothing rests on it."""
+    low = 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        total = sum(n * float(loss.profile(np.float64(middle))) for loss, n in rare_laws(mix))
+        low, high = (middle, high) if total > delta else (low, middle)
+    return (low + high) / 2

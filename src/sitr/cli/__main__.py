@@ -1,0 +1,5 @@
+"""`python -m sitr.cli` is the command `sitr`."""
+
+from . import main
+
+main(prog_name="sitr")

@@ -1,0 +1,45 @@
+"""The group of all commands, and what their errors look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from .. import __version__, errors
+from .account import account
+from .calibrate import calibrate
+from .demo import demo
+from .doctor import doctor
+from .figures import figures
+
+# The first that fits; every other error of sitr is a request that cannot be read.
+EXIT_CODES: tuple[tuple[type[errors.SitrError], int], ...] = (
+    (errors.BudgetExceeded, 3),
+    (errors.NoSuchGuarantee, 4),
+    (errors.IncompatibleAdjacency, 4),
+    (errors.CannotCalibrate, 4),
+    (errors.MissingExtra, 5),
+)
+
+
+class SitrGroup(click.Group):
+    """A group whose commands refuse in the words of the library, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except errors.SitrError as error:
+            click.echo(error, err=True)
+            ctx.exit(next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 2))
+
+
+@click.group(cls=SitrGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sitr", message="%(prog)s %(version)s")
+def main() -> None:
+    """Differential privacy with one account behind every release."""
+
+
+for command in (account, calibrate, demo, doctor, figures):
+    main.add_command(command)

@@ -1,0 +1,83 @@
+"""What commands print: JSON with exact values, and lines for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..display import rounded_down, rounded_up, scientific
+
+if TYPE_CHECKING:
+    from ..accounting import Bracket
+
+HIGH_EPSILON = 5.0
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON with exact values.")
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print a record; infinity is the string "inf", as in the records of events."""
+    click.echo(json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def bracket_record(bracket: Bracket) -> dict[str, Any]:
+    """Return a bracket as JSON holds it.
+
+    Example:
+        >>> from sitr.accounting import PureDP
+        >>> bracket_record(PureDP(epsilon=0.5).epsilon(delta=0))
+        {'lower': 0.5, 'upper': 0.5, 'method': 'largest loss'}
+    """
+    return {"lower": bracket.lower, "upper": bracket.upper, "method": bracket.method}
+
+
+def print_rows(rows: list[tuple[str, str]]) -> None:
+    """Print names and what is said of them, in two columns."""
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        click.echo(f"{name:<{width}}  {text}")
+
+
+def epsilon_text(bracket: Bracket, delta: float) -> str:
+    """Say what ε is at a δ, rounded to the safe side.
+
+    Example:
+        >>> from sitr.accounting import Laplace
+        >>> epsilon_text(Laplace(noise_multiplier=3).epsilon(delta=0), 0)
+        'ε = 0.334 at δ = 0'
+    """
+    return f"ε = {rounded_up(bracket.upper)} at δ = {scientific(delta)}"
+
+
+def bracket_text(bracket: Bracket) -> str:
+    """Say between which numbers the truth lies, and how they were found.
+
+    Example:
+        >>> from sitr.accounting import Gaussian
+        >>> bracket_text(Gaussian(noise_multiplier=2).epsilon(delta=1e-6))
+        'between 2.2540846 and 2.2540847, by closed form'
+    """
+    return f"between {rounded_down(bracket.lower, 8)} and {rounded_up(bracket.upper, 8)}, by {bracket.method}"
+
+
+def warn_of_epsilon(bracket: Bracket, delta: float) -> None:
+    """Say on standard error that an ε is true, but weaker than one may think."""
+    if math.isinf(bracket.upper):
+        _warn(f"no ε holds at δ = {scientific(delta)}: an infinite loss may be likelier than that.")
+    elif bracket.upper > HIGH_EPSILON:
+        _warn(f"{epsilon_text(bracket, delta)} is above {HIGH_EPSILON:g}: true, but weaker than you may think.")
+
+
+def _warn(text: str) -> None:
+    click.echo(f"PrivacyWarning: {text}", err=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(v) for name, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value

@@ -1,0 +1,414 @@
+"""Events: what they accept, what they refuse and how they say so, and that every accepted one answers."""
+
+import math
+import resource
+import signal
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from sitr.accounting import (
+    ApproximateDP,
+    Composed,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Exponential,
+    Gaussian,
+    Guarantees,
+    Laplace,
+    LossDistribution,
+    PoissonSampled,
+    PrivacyProfile,
+    PureDP,
+    RandomizedResponse,
+    Renyi,
+    ZeroConcentrated,
+    compose,
+)
+from sitr.errors import IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
+
+NAN, INF = math.nan, math.inf
+NEVER = [NAN, -INF, -1, True, np.True_, "1", None, 1j, [], (), {}, 10**400, 1e300]
+GAUSSIAN = Gaussian(1.0)
+
+# Every parameter of every event: its name, how to pass it, and what else is outside its range.
+PARAMETERS = [
+    ("noise_multiplier", Gaussian, [0, 9.9e-5, 1.1e12, INF]),
+    ("noise_multiplier", Laplace, [0, 9.9e-5, 1.1e12, INF]),
+    ("scale", DiscreteGaussian, [0, 9.9e-3, 1.1e12, INF]),
+    ("scale", DiscreteLaplace, [0, 9.9e-5, 1.1e12, INF]),
+    ("sensitivity", lambda v: DiscreteGaussian(1.0, v), [0, 1.0, 1.5, INF, 10**16]),
+    ("sensitivity", lambda v: DiscreteLaplace(1.0, v), [0, 1.0, 1.5, INF, 10**16]),
+    ("p", RandomizedResponse, [0, 1, 0.0, 1.0, 1.5, INF]),
+    ("k", lambda v: RandomizedResponse(0.5, v), [0, 1, 2.0, 2.5, INF, 10**9 + 1]),
+    ("epsilon", Exponential, [0, 1e-10, 10001, INF]),
+    ("epsilon", PureDP, [10001, INF]),
+    ("epsilon", lambda v: ApproximateDP(v, 1e-6), [10001, INF]),
+    ("delta", lambda v: ApproximateDP(1.0, v), [1, 1.5, INF]),
+    ("sampling_prob", lambda v: PoissonSampled(GAUSSIAN, v), [0, 9e-16, 1.5, INF]),
+    ("epsilon", lambda v: Guarantees([(v, 1e-6)]), [10001, INF]),
+    ("delta", lambda v: Guarantees([(1.0, v)]), [1.5, INF]),
+    ("epsilon", lambda v: PrivacyProfile([(0.5, 0.1), (v, 1e-6)]), [10001, INF]),
+    ("delta", lambda v: PrivacyProfile([(0.5, 0.1), (1.0, v)]), [1.5, INF]),
+    ("mu", lambda v: Concentrated(v, 1.0), [1.1e15, INF]),
+    ("tau", lambda v: Concentrated(1.0, v), [1.1e9, INF]),
+    ("rho", ZeroConcentrated, [1.1e15, INF]),
+    ("xi", lambda v: ZeroConcentrated(1.0, v), [1.1e15, INF]),
+    ("delta", lambda v: ZeroConcentrated(1.0, 0.0, v), [1, 1.5, INF]),
+    ("alpha", lambda v: Renyi([(v, 0.1)]), [0, 0.99]),
+    ("epsilon", lambda v: Renyi([(2, v)]), [1.1e15, INF]),
+    ("delta", lambda v: Renyi([(2, 0.1)], delta=v), [1, 1.5, INF]),
+    ("losses", lambda v: LossDistribution([v], [1.0]), [10001, INF]),
+    ("probabilities", lambda v: LossDistribution([0.0], [v]), [1.5, INF]),
+    ("infinite_mass", lambda v: LossDistribution([0.0], [1.0], v), [1, 1.5, INF]),
+    ("count", lambda v: GAUSSIAN * v, [0, 1.0, 1.5, INF, 10**12 + 1]),
+    ("count", lambda v: v * Laplace(2.0), [0, 1.0, 1.5, INF, 10**12 + 1]),
+    ("count", lambda v: Composed(((GAUSSIAN, v),)), [0, 1.0, 1.5, INF, 10**12 + 1]),
+]
+
+
+def bad_parameters():
+    for number, (name, make, more) in enumerate(PARAMETERS):
+        for value in [*NEVER, *more]:
+            if name == "losses" and value == -1 and value is not True:
+                continue  # a negative loss is a loss
+            if name == "alpha" and value == 1e300:
+                continue  # a finite order, if a large one
+            shown = "10**400" if isinstance(value, int) and value > 10**300 else repr(value)
+            yield pytest.param(name, make, value, id=f"{number}-{name}-{shown}")
+
+
+@pytest.mark.parametrize("name, make, value", list(bad_parameters()))
+def test_a_bad_parameter_is_refused_by_name_and_range(name, make, value):
+    with pytest.raises(InvalidArgument) as caught:
+        make(value)
+    assert caught.value.what.startswith(f"{name}=")
+    assert " in [" in caught.value.what or " in (" in caught.value.what
+
+
+TABLES = {
+    "no guarantees": lambda: Guarantees([]),
+    "guarantees None": lambda: Guarantees(None),
+    "guarantees 5": lambda: Guarantees(5),
+    "guarantees flat": lambda: Guarantees([1.0, 1e-6]),
+    "guarantees text": lambda: Guarantees("ab"),
+    "guarantees short row": lambda: Guarantees([(1.0,)]),
+    "guarantees long row": lambda: Guarantees([(1.0, 1e-6, 0)]),
+    "no profile": lambda: PrivacyProfile(()),
+    "no orders": lambda: Renyi(points=[]),
+    "orders None": lambda: Renyi(points=None),
+    "orders and formula": lambda: Renyi(points=[(2, 0.1)], formula=GAUSSIAN),
+    "formula no event": lambda: Renyi(formula=3),
+    "no losses": lambda: LossDistribution([], []),
+    "losses None": lambda: LossDistribution(None, None),
+    "losses 5": lambda: LossDistribution(5, 5),
+    "one probability too many": lambda: LossDistribution([0.0], [0.5, 0.5]),
+    "probabilities sum to less": lambda: LossDistribution([0.0], [0.5]),
+    "probabilities sum to more": lambda: LossDistribution([0.0, 0.1], [0.6, 0.6]),
+    "Q sums to more than one": lambda: LossDistribution([-1.0], [1.0]),
+    "Q overflows": lambda: LossDistribution([-1e4], [1.0]),
+    "sampled number": lambda: PoissonSampled(3, 0.1),
+    "sampled None": lambda: PoissonSampled(None, 0.1),
+    "composed nothing": lambda: Composed(()),
+    "composed None": lambda: Composed(None),
+    "composed 5": lambda: Composed(5),
+    "composed events without counts": lambda: Composed((GAUSSIAN, GAUSSIAN)),
+    "composed numbers": lambda: Composed(((1, 2),)),
+    "compose nothing": lambda: compose(),
+    "compose numbers": lambda: compose(1),
+    "compose an event and None": lambda: compose(GAUSSIAN, None),
+    "count too large in all": lambda: (GAUSSIAN * 10**12) * 2,
+    "noise too little in all": lambda: DiscreteGaussian(1.0, 20_000),
+    "bad adjacency": lambda: Gaussian(1.0, adjacency="both"),
+    "adjacency list": lambda: Gaussian(1.0, adjacency=[]),
+    "adjacency number": lambda: PureDP(1.0, adjacency=1),
+}
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES.keys())
+def test_a_bad_table_is_refused(make):
+    with pytest.raises(InvalidArgument):
+        make()
+
+
+def test_adding_what_is_no_event_is_a_type_error():
+    with pytest.raises(TypeError):
+        GAUSSIAN + 1
+
+
+# Every accepted parameter answers: the ends of the ranges and a little beyond what is usual.
+EXTREMES = [
+    Gaussian(1e-4),
+    Gaussian(1e12),
+    Gaussian(1e-4) * 10**12,
+    Gaussian(1e12) * 10**12,
+    Laplace(1e-4),
+    Laplace(1e-3),
+    Laplace(1e12),
+    Laplace(1e-4) * 10**12,
+    Laplace(1e12) * 10**12,
+    Laplace(1.0) * 10**12,
+    Laplace(0.01) * 1000,
+    DiscreteGaussian(0.01),
+    DiscreteGaussian(0.01, 100),
+    DiscreteGaussian(1e12),
+    DiscreteGaussian(1e12, 10**15),
+    DiscreteGaussian(50.5, 1),
+    DiscreteGaussian(1.0) * 10**12,
+    DiscreteGaussian(0.01) * 10**6,
+    DiscreteLaplace(1e-4),
+    DiscreteLaplace(1e-3),
+    DiscreteLaplace(1e12),
+    DiscreteLaplace(1e12, 10**15),
+    DiscreteLaplace(1.0, 10_000),
+    DiscreteLaplace(1.0) * 10**12,
+    RandomizedResponse(1e-300),
+    RandomizedResponse(5e-324),
+    RandomizedResponse(1 - 1e-16),
+    RandomizedResponse(0.5),
+    RandomizedResponse(1e-300, k=10**9),
+    RandomizedResponse(1e-9, k=10**9),
+    RandomizedResponse(0.9, k=10**9),
+    RandomizedResponse(0.5 + 1e-16),
+    RandomizedResponse(0.52) * 10**12,
+    Exponential(1e-9),
+    Exponential(1e4),
+    Exponential(1e4) * 10**12,
+    PureDP(0),
+    PureDP(0) * 10**12,
+    PureDP(1e-300),
+    PureDP(1e4),
+    PureDP(700),
+    PureDP(1e4) * 10**12,
+    ApproximateDP(0, 0),
+    ApproximateDP(0, 1 - 1e-16),
+    ApproximateDP(1e4, 1e-300),
+    ApproximateDP(1.0, 1e-20) * 10**12,
+    ApproximateDP(0.0, 1e-6) * 5,
+    Guarantees([(0, 0)]),
+    Guarantees([(0, 1)]),
+    Guarantees([(1.0, 1.0)]),
+    Guarantees([(1e4, 0.0)]),
+    Guarantees([(1e4, 1e-300), (1e-9, 1e-3)]),
+    Guarantees([(i / 10, math.exp(-i)) for i in range(200)]) * 1000,
+    PrivacyProfile([(0.0, 0.0)]),
+    PrivacyProfile([(720.0, 1e-9), (1.0, 0.5)]),
+    Concentrated(0, 0),
+    Concentrated(1e15, 1e9),
+    Concentrated(0, 1.0),
+    Concentrated(1.0, 0.0),
+    ZeroConcentrated(0),
+    ZeroConcentrated(0, 1.0),
+    ZeroConcentrated(1e15, 1e15),
+    ZeroConcentrated(1e-15),
+    ZeroConcentrated(1.0, delta=1 - 1e-16),
+    ZeroConcentrated(1.0, delta=1e-300),
+    Renyi([(1, 0.1)]),
+    Renyi([(1, 0.0), (INF, 0.0)]),
+    Renyi([(INF, 1.0)]),
+    Renyi([(1.0000001, 0.1)]),
+    Renyi([(1e300, 1.0)]),
+    Renyi([(2, 1e15)]),
+    Renyi([(2, 0.0)]),
+    Renyi([(2, 0.3), (2, 0.5), (2, 0.1)]),
+    Renyi(formula=GAUSSIAN) * 10**12,
+    Renyi(formula=ApproximateDP(1.0, 1e-20)),
+    LossDistribution([0.0], [1.0]),
+    LossDistribution([1e4], [1.0]),
+    LossDistribution([0.0], [0.0], 1 - 1e-13),
+    LossDistribution([1.0, 1.0], [0.5, 0.5]),
+    LossDistribution([700.0, -700.0], [1.0, 1e-305]),
+    PoissonSampled(Gaussian(1.0), 1e-15),
+    PoissonSampled(Gaussian(1.0), 1 - 1e-16),
+    PoissonSampled(Gaussian(1e-4), 1e-15),
+    PoissonSampled(Gaussian(1e-2), 0.5),
+    PoissonSampled(Gaussian(1e12), 1e-15),
+    PoissonSampled(Gaussian(1e12), 0.5) * 10**12,
+    PoissonSampled(Gaussian(1.0), 1e-15) * 10**12,
+    PoissonSampled(Gaussian(1.0), 0.01) * 10**12,
+    PoissonSampled(Gaussian(0.5), 1e-6) * 1000,
+    PoissonSampled(Laplace(1e-4), 0.5),
+    PoissonSampled(Laplace(1e12), 0.5),
+    PoissonSampled(Laplace(1.0), 1e-15) * 10**6,
+    PoissonSampled(Exponential(1e4), 0.1),
+    PoissonSampled(DiscreteGaussian(0.01), 0.1),
+    PoissonSampled(DiscreteGaussian(1e12), 0.1),
+    PoissonSampled(DiscreteGaussian(300.0, 30_000), 0.1),
+    PoissonSampled(DiscreteLaplace(1.0, 10_000), 0.1),
+    PoissonSampled(PureDP(0), 0.1),
+    PoissonSampled(PureDP(0) * 2, 0.1),
+    PoissonSampled(PureDP(1e4), 1e-15),
+    PoissonSampled(ApproximateDP(1.0, 1e-300), 1e-15),
+    PoissonSampled(RandomizedResponse(1e-300), 0.5),
+    PoissonSampled(ZeroConcentrated(0), 0.1),
+    PoissonSampled(ZeroConcentrated(1e15), 0.1),
+    PoissonSampled(Renyi([(2, 0.1)]), 0.1),
+    PoissonSampled(Laplace(1.0) * 10**6 + Gaussian(3.0), 0.01),
+    PoissonSampled(PoissonSampled(Laplace(1.0) * 2, 0.1), 0.1) * 3,
+    Gaussian(1e-4) + Gaussian(1e12) + Laplace(1e12) + PureDP(1e-9),
+    Gaussian(1e12) + PureDP(1.0),
+    Gaussian(1.0) + ZeroConcentrated(1.0) + ApproximateDP(1.0, 1e-9),
+    Laplace(1e-2) + Laplace(1e6) * 10**6,
+]
+QUESTIONS = {
+    "epsilon": lambda e: e.epsilon([1 - 1e-9, 0.5, 1e-2, 1e-6, 1e-30]),
+    "epsilon at 1e-300": lambda e: e.epsilon([1e-300, 5e-324]),
+    "epsilon at 0": lambda e: e.epsilon(0),
+    "delta": lambda e: e.delta([0.0, 1e-12, 1.0, 50.0]),
+    "delta far out": lambda e: e.delta([800.0, 1e5, 1e15]),
+    "rdp": lambda e: e.rdp([1, 1 + 1e-12, 1.5, 2, 100, INF], delta_part=True),
+    "rdp far out": lambda e: e.rdp([1e6, 1e12, 1e300], delta_part=True),
+    "pure": lambda e: e.pure(delta_part=True),
+    "zcdp": lambda e: e.zcdp(delta_part=True).rho,
+    "cdp": lambda e: e.cdp().mu,
+    "gdp": lambda e: e.gdp(delta_part=True),
+    "tradeoff": lambda e: e.tradeoff([0.0, 1e-9, 0.3, 0.999, 1.0]),
+    "tradeoff far out": lambda e: e.tradeoff([1e-300, 5e-324, 1 - 1e-16]),
+    "expected loss": lambda e: e.expected_loss(),
+    "infinite mass": lambda e: e.infinite_mass,
+    "bad outcome": lambda e: e.bad_outcome([0.0, 1e-12, 0.5, 1.0]),
+    "bad outcome by Rényi": lambda e: e.bad_outcome([0.0, 1e-12, 0.5, 1.0], method="renyi"),
+    "group of 1": lambda e: e.group(1).epsilon(1e-6),
+    "group of 2": lambda e: e.group(2).epsilon(1e-6),
+    "group of 10**6": lambda e: e.group(10**6).epsilon(1e-6),
+}
+
+
+def is_an_answer(found):
+    """Not NaN, not negative, the right way round."""
+    ends = [np.asarray(end) for end in ((found.lower, found.upper) if hasattr(found, "lower") else (found, found))]
+    return bool(np.all(ends[0] >= 0) and np.all(ends[0] <= ends[1]))
+
+
+@contextmanager
+def within(seconds, gigabytes):
+    """Interrupt what takes more processor time or more memory."""
+
+    def stop(signum, frame):
+        raise TimeoutError(f"more than {seconds} s")
+
+    before, limits = signal.signal(signal.SIGPROF, stop), resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (int(gigabytes * 2**30), limits[1]))
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        signal.signal(signal.SIGPROF, before)
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS.keys())
+@pytest.mark.parametrize("event", EXTREMES, ids=lambda event: repr(event)[:80])
+def test_every_accepted_event_answers_or_says_why_not(event, question):
+    with within(seconds=5, gigabytes=2):
+        try:
+            found = question(event)
+        except NoSuchGuarantee as error:
+            assert error.why  # noqa: PT017
+        else:
+            assert is_an_answer(found)
+
+
+# Adjacency.
+
+
+def test_composing_joins_the_adjacencies():
+    assert (Gaussian(1.0) + Laplace(1.0, adjacency="replace_one")).adjacency == "replace_one"
+    assert (Gaussian(1.0) + Laplace(1.0)).adjacency is None
+    assert (Gaussian(1.0, adjacency="add_remove") * 3).adjacency == "add_remove"
+    assert Renyi(formula=Gaussian(1.0, adjacency="replace_one")).adjacency == "replace_one"
+
+
+def test_poisson_sampling_fixes_add_remove():
+    assert PoissonSampled(Gaussian(1.0), 0.1).adjacency == "add_remove"
+    assert (PoissonSampled(Gaussian(1.0), 0.1) * 10 + Laplace(1.0)).adjacency == "add_remove"
+
+
+MIXED = {
+    "sum": lambda: Gaussian(1.0, adjacency="add_remove") + Gaussian(1.0, adjacency="replace_one"),
+    "sampled sum": lambda: PoissonSampled(Gaussian(1.0), 0.1) + Laplace(1.0, adjacency="replace_one"),
+    "sampling": lambda: PoissonSampled(Gaussian(1.0, adjacency="replace_one"), 0.1),
+    "sampled under replace_one": lambda: PoissonSampled(Gaussian(1.0), 0.1, adjacency="replace_one"),
+    "nested": lambda: PoissonSampled(Gaussian(1.0) + Laplace(1.0, adjacency="replace_one"), 0.1),
+    "formula": lambda: Renyi(formula=PoissonSampled(Gaussian(1.0), 0.1), adjacency="replace_one"),
+    "compose": lambda: compose(
+        Gaussian(1.0), Gaussian(1.0, adjacency="replace_one"), PoissonSampled(Laplace(1.0), 0.1)
+    ),
+    "composed": lambda: Composed(((PoissonSampled(Gaussian(1.0), 0.1), 2),), adjacency="replace_one"),
+}
+
+
+@pytest.mark.parametrize("make", MIXED.values(), ids=MIXED.keys())
+def test_different_adjacencies_are_refused(make):
+    with pytest.raises(IncompatibleAdjacency):
+        make()
+
+
+# Descriptions.
+
+
+def test_equal_events_are_equal_and_hash_alike():
+    assert Gaussian(2) == Gaussian(2.0)
+    assert len({Gaussian(2), Gaussian(2.0), Laplace(2), Gaussian(2, adjacency="add_remove")}) == 3
+
+
+def test_events_are_frozen():
+    with pytest.raises(AttributeError):
+        GAUSSIAN.noise_multiplier = 2.0
+
+
+def test_composition_counts_equal_events_together():
+    event = Gaussian(1.0) + Laplace(2.0) * 3 + Gaussian(1.0) * 2
+    assert event.events == ((Gaussian(1.0), 3), (Laplace(2.0), 3))
+    assert event == compose(Gaussian(1.0), Gaussian(1.0), Gaussian(1.0), *[Laplace(2.0)] * 3)
+
+
+def test_one_time_is_the_event_itself():
+    assert GAUSSIAN * 1 is GAUSSIAN
+    assert compose(GAUSSIAN) is GAUSSIAN
+
+
+def test_counts_multiply():
+    assert ((GAUSSIAN * 3) * 4).events == ((GAUSSIAN, 12),)
+    assert 3 * GAUSSIAN == GAUSSIAN * 3 == GAUSSIAN * np.int64(3)
+
+
+@pytest.mark.parametrize(
+    "event, shown",
+    [
+        (Gaussian(2), "Gaussian(noise_multiplier=2.0)"),
+        (PureDP(0.5, adjacency="replace_one"), "PureDP(epsilon=0.5, adjacency='replace_one')"),
+        (RandomizedResponse(0.75), "RandomizedResponse(p=0.75)"),
+        (ApproximateDP(1, 1e-6) * 3, "ApproximateDP(epsilon=1.0, delta=1e-06) * 3"),
+        (Laplace(2) + Gaussian(3) * 2, "Laplace(noise_multiplier=2.0) + Gaussian(noise_multiplier=3.0) * 2"),
+    ],
+)
+def test_an_event_shows_how_to_make_it(event, shown):
+    assert repr(event) == shown
+
+
+@pytest.mark.parametrize("event", EXTREMES, ids=lambda event: repr(event)[:80])
+def test_what_an_event_shows_makes_it_again(event):
+    assert eval(repr(event), {**globals(), "inf": INF}) == event  # noqa: S307
+
+
+CLAIMED = [PrivacyProfile([(1.0, 1e-6)]), LossDistribution([0.0], [1.0])]
+
+
+@pytest.mark.parametrize("event", CLAIMED, ids=repr)
+def test_tables_are_stamped_claimed_wherever_they_go(event):
+    assert event.claimed
+    assert (event + GAUSSIAN).claimed
+    assert PoissonSampled(event, 0.1).claimed
+    assert Renyi(formula=event).claimed
+    assert not Guarantees([(1.0, 1e-6)]).claimed
+    assert not (GAUSSIAN + PureDP(1.0)).claimed
+
+
+def test_the_parent_describes_nothing():
+    with pytest.raises(TypeError):
+        Event().epsilon(1e-6)

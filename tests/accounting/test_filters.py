@@ -1,0 +1,487 @@
+"""Filters: adaptive analysts are stopped, the promise holds, a full budget is decided as people expect."""
+
+import copy
+import json
+import math
+import random
+
+import mpmath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.accounting.helpers import black_box_outcomes, law, logs
+
+from sitr.accounting import (
+    ApproximateDP,
+    Composed,
+    Concentrated,
+    DiscreteGaussian,
+    Exponential,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    Renyi,
+    ZeroConcentrated,
+    compose,
+)
+from sitr.accounting.filters import (
+    MOST,
+    WHOLE,
+    AdvancedFilter,
+    Filter,
+    GDPFilter,
+    Odometer,
+    PureFilter,
+    RDPFilter,
+    ZCDPFilter,
+    choose_filter,
+)
+from sitr.errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
+
+FILTERS = [
+    lambda: PureFilter(1.0, 1e-3),
+    lambda: ZCDPFilter(0.2, 1e-3),
+    lambda: RDPFilter(5.0, 1.0, 1e-3),
+    lambda: GDPFilter(0.8, 1e-3),
+    lambda: AdvancedFilter(2.0, 1e-2, 1e-3),
+    lambda: choose_filter(1.0, 1e-3),
+]
+filters = st.sampled_from(FILTERS)
+
+
+# An analyst who sees every answer before asking again. An event here is (ε,δ), run as the worst mechanism there is.
+
+
+def adaptive_delta(strategy, epsilon, book, history=(), p=1.0, q=1.0):
+    """Return Σ (P - e^ε Q)_+ over all the outcomes of an interaction.
+
+    `strategy(history)` returns the next event, or None; `book` has to let it pass, and every branch keeps its own.
+    """
+    event = strategy(history)
+    if event is None or not book.admits(event):
+        return max(p - math.exp(epsilon) * q, 0.0)
+    book = copy.copy(book)
+    book.charge(event)
+    outcomes = enumerate(zip(*black_box_outcomes(event.at_epsilon, event.at_delta), strict=True))
+    return math.fsum(
+        adaptive_delta(strategy, epsilon, book, (*history, i), p * down, q * up)
+        for i, (down, up) in outcomes
+        if down > 0
+    )
+
+
+class NaiveRule:
+    """Lets pass what, had it been fixed in advance, would be (ε,δ)-DP: exact composition of what was chosen so far."""
+
+    def __init__(self, epsilon, delta):
+        self.epsilon, self.delta, self.events = epsilon, delta, ()
+
+    def admits(self, event):
+        return compose(*self.events, event).delta(self.epsilon).upper <= self.delta
+
+    def charge(self, event):
+        assert self.admits(event)
+        self.events = (*self.events, event)
+
+
+def greedy_analyst(epsilon, delta):
+    """Ask four times; where all four answers point to the person, look closer; elsewhere gamble with an outright leak.
+
+    Either ending uses up δ, and both use different outcomes for it: together they use nearly two δ.
+    """
+    first = ApproximateDP(epsilon / 4, 0)
+    all_up = (1 / (1 + math.exp(-epsilon / 4))) ** 4
+    closer = ApproximateDP(2 * math.atanh(delta / all_up) * (1 - 1e-6), 0)
+    gamble = ApproximateDP(0, delta * (1 - 1e-6))
+
+    def strategy(history):
+        if len(history) < 4:
+            return first
+        if len(history) > 4:
+            return None
+        return closer if set(history) == {1} else gamble  # outcome 1 has the loss +ε
+
+    return strategy
+
+
+def test_the_greedy_analyst_breaks_the_naive_rule():
+    epsilon, delta = 1.0, 1e-3
+    truth = adaptive_delta(greedy_analyst(epsilon, delta), epsilon, NaiveRule(epsilon, delta))
+    assert truth == pytest.approx(1.9 * delta, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PureFilter(1.0, 1e-3),
+        lambda: AdvancedFilter(1.0, 5e-4, 5e-4),
+        lambda: choose_filter(1.0, 1e-3),
+        lambda: choose_filter(1.0, 1e-3, delta_share=0.9),
+    ],
+)
+def test_the_greedy_analyst_is_stopped_by_every_filter(make):
+    epsilon, delta, book = 1.0, 1e-3, make()
+    truth = adaptive_delta(greedy_analyst(epsilon, delta), epsilon, book)
+    assert truth <= delta * (1 + 1e-9)
+
+
+def test_the_greedy_analyst_is_stopped_at_the_closer_look():
+    strategy, book = greedy_analyst(1.0, 1e-3), PureFilter(1.0, 1e-3)
+    for answers in range(4):
+        book.charge(strategy((1,) * answers))
+    assert book.admits(strategy((1, 1, 1, 2)))  # the gamble was paid for
+    with pytest.raises(BudgetExceeded, match=r"epsilon: .* requested, 0 left"):
+        book.charge(strategy((1, 1, 1, 1)))
+
+
+@st.composite
+def strategies(draw):
+    """Any analyst of three questions: another event for every history."""
+    seed = draw(st.integers(0, 10**9))
+    smallest, largest = sorted((draw(logs(0.02, 2)), draw(logs(0.02, 2))))
+
+    def strategy(history):
+        if len(history) == 3:
+            return None
+        dice = random.Random(hash((seed, history)))
+        epsilon = 0.0 if dice.random() < 0.2 else dice.uniform(smallest, largest)
+        return ApproximateDP(epsilon, dice.choice([0.0, 0.0, dice.uniform(0, 1e-3)]))
+
+    return strategy
+
+
+@law(150)
+@given(filters, strategies())
+def test_no_adaptive_analyst_breaks_a_promise(make, strategy):
+    book = make()
+    promise = book.guarantee()
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        truth = adaptive_delta(strategy, epsilon, book)
+        assert truth <= promise.delta(epsilon).upper * (1 + 1e-9) + 1e-15
+
+
+# What was admitted never costs more than the promise, also as one fixed sequence of any events.
+
+sequences = st.lists(
+    st.one_of(
+        st.builds(PureDP, logs(1e-3, 0.5)),
+        st.builds(Laplace, logs(3, 100)),
+        st.builds(Gaussian, logs(3, 100)),
+        st.builds(RandomizedResponse, st.floats(0.45, 0.6)),
+        st.builds(Exponential, logs(1e-2, 0.5)),
+        st.builds(ApproximateDP, logs(1e-3, 0.5), logs(1e-7, 1e-4)),
+        st.builds(ZeroConcentrated, logs(1e-4, 1e-2), logs(1e-4, 1e-2)),
+        st.builds(lambda noise: PoissonSampled(Gaussian(noise), 0.1), st.sampled_from([0.7, 1.0, 2.0])),
+    ).flatmap(lambda event: st.integers(1, 20).map(lambda count: event * count)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@law(25)
+@given(filters, sequences)
+def test_admitted_events_compose_to_no_more_than_the_promise(make, events):
+    book = make()
+    admitted = [event for event in events if book.admits(event) and (book.charge(event), True)]
+    if not admitted:
+        return
+    for epsilon in (0.2, 1.0, 2.0):
+        assert compose(*admitted).delta(epsilon).lower <= book.guarantee().delta(epsilon).upper
+
+
+@law(40)
+@given(filters, sequences)
+def test_charging_is_what_admits_says_and_only_ever_spends(make, events):
+    book = make()
+    for event in events:
+        before, left = book.spent(), book.remaining()
+        if book.admits(event):
+            book.charge(event)
+            assert all(book.spent()[name] >= before[name] for name in before)
+            assert all(book.remaining()[name] <= left[name] for name in left)
+        else:
+            with pytest.raises((BudgetExceeded, NoSuchGuarantee)):
+                book.charge(event)
+            assert (book.spent(), book.remaining()) == (before, left)
+    limits = {book.parameter: getattr(book, book.parameter), "delta": book.delta}
+    assert all(book.spent()[name] <= limits[name] for name in limits)
+
+
+@law(30)
+@given(filters, sequences, st.randoms(use_true_random=False))
+def test_the_sum_does_not_depend_on_the_order(make, events, dice):
+    one, other, shuffled = make(), make(), list(events)
+    for book, order in ((one, events), (other, shuffled)):
+        book.limit, book.delta = 1e6, 0.5
+        for event in order:
+            if book.admits(event):
+                book.charge(event)
+        dice.shuffle(shuffled)
+    assert one.used == other.used
+
+
+# A full budget.
+
+
+def fill(book, event, times):
+    for _ in range(times):
+        book.charge(event)
+    return book
+
+
+@pytest.mark.parametrize(
+    ("book", "event", "times"),
+    [
+        (PureFilter(1.0), PureDP(0.1), 10),
+        (PureFilter(1.0), PureDP(1 / 3), 3),
+        (PureFilter(1.0), PureDP(1e-4), 10_000),
+        (PureFilter(0.3), PureDP(0.1), 3),
+        (PureFilter(1.0), Laplace(10), 10),
+        (PureFilter(1.0, 1e-5), ApproximateDP(0.1, 1e-6), 10),
+        (PureFilter(1.0), PureDP(0.1) * 10, 1),
+        (ZCDPFilter(0.5), Gaussian(10), 100),
+        (ZCDPFilter(0.5, 1e-6), ZeroConcentrated(0.05, delta=1e-7), 10),
+        (GDPFilter(1.0), Gaussian(10), 100),
+        (GDPFilter(0.3), Gaussian(10), 9),
+        (RDPFilter(20, 1.0), Gaussian(10), 10),
+    ],
+    ids=repr,
+)
+def test_what_fills_a_budget_exactly_fits_and_not_a_bit_more(book, event, times):
+    fill(book, event, times)
+    left = book.remaining()[book.parameter]
+    assert left == pytest.approx(0, abs=1e-5 * getattr(book, book.parameter))
+    assert book.spent()[book.parameter] == pytest.approx(getattr(book, book.parameter), rel=1e-11)
+    with pytest.raises(BudgetExceeded):
+        book.charge(event)
+    assert not book.admits(PureDP(1e-4))
+
+
+def test_a_full_budget_is_decided_to_one_part_in_two_to_the_forty():
+    book = PureFilter(1.0)
+    assert book.admits(PureDP(1 + 2.0**-41))
+    assert not book.admits(PureDP(1 + 2.0**-39))
+    assert book.guarantee().pure() >= 1 + 2.0**-40
+    assert book.guarantee().pure() <= 1 + 2.0**-38
+
+
+def test_units_are_exact_and_fit_in_64_bits():
+    book = PureFilter(1.0, 1e-6)
+    assert book.units(PureDP(2.0**-60)) == (1, 0)
+    assert book.units(PureDP(1e-300)) == (1, 0)
+    assert book.units(PureDP(0.0)) == (0, 0)
+    assert book.units(ApproximateDP(100, 0.5) * 10**6) == (MOST + 1, MOST + 1)
+    assert 2 * (MOST + 1) < 2**63
+    assert WHOLE < MOST
+
+
+def test_no_delta_part_is_admitted_where_none_is_kept():
+    assert not PureFilter(1.0).admits(ApproximateDP(0.1, 1e-300))
+    assert ZCDPFilter(1.0, 1e-6).admits(ApproximateDP(0.1, 1e-7))
+    book = fill(ZCDPFilter(1.0, 1e-6), ApproximateDP(0.1, 3e-7), 3)
+    with pytest.raises(BudgetExceeded, match="delta: 3e-7 requested, 1e-7 left, short by 2e-7"):
+        book.charge(ApproximateDP(0.1, 3e-7))
+
+
+def test_the_message_says_what_is_missing():
+    book = fill(PureFilter(1.0), PureDP(0.75), 1)
+    with pytest.raises(BudgetExceeded) as caught:
+        book.charge(PureDP(0.5))
+    assert caught.value.what == "epsilon: 0.500 requested, 0.250 left, short by 0.250."
+    assert "Rogers" in caught.value.why
+    assert caught.value.do
+
+
+# State.
+
+
+def test_state_is_plain_numbers():
+    book = fill(choose_filter(1.0, 1e-6), Gaussian(20), 3)
+    used, adjacency = json.loads(json.dumps([book.used, book.adjacency]))
+    again = RDPFilter(book.alpha, book.epsilon, book.delta, adjacency=adjacency)
+    again.used = tuple(used)
+    assert again.spent() == book.spent()
+    assert again.remaining() == book.remaining()
+
+
+def test_every_filter_names_its_theorem():
+    for make in FILTERS:
+        assert isinstance(make(), Filter)
+        assert any(year in make().theorem for year in ("2016", "2021", "2022", "2023"))
+
+
+# What does not exist in a notion, and other neighbours.
+
+
+@pytest.mark.parametrize(
+    ("book", "event"),
+    [
+        (PureFilter(1.0), Gaussian(10)),
+        (AdvancedFilter(1.0, 1e-6), Gaussian(10)),
+        (PureFilter(1.0), DiscreteGaussian(10)),
+        (ZCDPFilter(1.0), Renyi(points=[(8, 0.1)])),
+        (GDPFilter(1.0), Concentrated(0.01, 0.1)),
+        (GDPFilter(1.0), DiscreteGaussian(10)),
+        (RDPFilter(10, 1.0), Renyi(points=[(8, 0.1)])),
+        (PureFilter(1.0), PureDP(0.1) + Gaussian(100)),
+    ],
+    ids=repr,
+)
+def test_an_event_without_a_guarantee_in_the_notion_is_refused_with_the_reason(book, event):
+    assert not book.admits(event)
+    with pytest.raises(NoSuchGuarantee) as caught:
+        book.charge(event)
+    assert caught.value.why
+    assert caught.value.do
+    assert book.used == (0, 0)
+
+
+def test_one_adjacency_for_all_events():
+    book = PureFilter(1.0)
+    book.charge(PureDP(0.1))
+    assert book.adjacency is None
+    book.charge(PureDP(0.1, adjacency="replace_one"))
+    assert book.adjacency == "replace_one"
+    sampled = PoissonSampled(Laplace(10), 0.1)
+    assert not book.admits(sampled)
+    with pytest.raises(IncompatibleAdjacency):
+        book.charge(sampled)
+    with pytest.raises(IncompatibleAdjacency):
+        PureFilter(1.0, adjacency="add_remove").charge(PureDP(0.1, adjacency="replace_one"))
+    assert PureFilter(1.0, adjacency="add_remove").admits(sampled)
+
+
+# Costs.
+
+
+def test_costs_are_those_of_the_notion():
+    assert PureFilter(1.0).cost(Laplace(4) * 2) == 0.5
+    assert ZCDPFilter(1.0).cost(Gaussian(2) * 3) == 0.375
+    assert ZCDPFilter(1.0).cost(ZeroConcentrated(0.25, xi=0.5)) == 0.75
+    assert GDPFilter(1.0).cost(Gaussian(2) * 4) == 1.0
+    assert AdvancedFilter(1.0, 1e-6).cost(PureDP(0.3) + PureDP(0.4)) == pytest.approx(0.5)
+
+
+@law(40)
+@given(st.floats(1.01, 200), st.one_of(st.builds(Gaussian, logs(0.5, 1e6)), st.builds(Laplace, logs(0.5, 1e6))))
+def test_renyi_costs_are_the_divergence_and_never_under_it(alpha, event):
+    cost = RDPFilter(alpha, 1.0).cost(event)
+    noise = event.noise_multiplier
+    if isinstance(event, Gaussian):
+        truth = alpha / (2 * noise**2)
+    else:
+        with mpmath.workdps(50):
+            a, e = mpmath.mpf(alpha), 1 / mpmath.mpf(noise)
+            moment = a * mpmath.exp((a - 1) * e) + (a - 1) * mpmath.exp(-a * e)
+            truth = mpmath.log(moment / (2 * a - 1)) / (a - 1)
+    assert truth * (1 - 1e-15) <= cost <= truth * (1 + 1e-12) + 1e-14 / (alpha - 1)
+
+
+def test_advanced_filter_follows_its_formula():
+    book, slack = AdvancedFilter(1.0, 1e-6), 1e-6
+    fill(book, PureDP(0.01), 300)
+    squares = 300 * 0.01**2
+    formula = math.sqrt(2 * math.log(1 / slack) * squares) + squares / 2
+    assert book.spent()["epsilon"] == pytest.approx(formula, rel=1e-12)
+    room = math.sqrt(book.limit)
+    assert math.sqrt(2 * math.log(1 / slack)) * room + room**2 / 2 == pytest.approx(1.0, rel=1e-12)
+    assert choose_filter(1.0, 1e-6, delta_share=0).admits(PureDP(0.01) * 350)
+    assert not AdvancedFilter(1.0, 1e-6).admits(PureDP(0.01) * 350)
+
+
+# The choice of an order.
+
+
+def converted(alpha, divergence, delta):
+    """RDP to ε (THEORY 3.2)."""
+    return divergence + math.log((alpha - 1) / alpha) - (math.log(delta) + math.log(alpha)) / (alpha - 1)
+
+
+@law(60)
+@given(logs(1e-3, 100), logs(1e-12, 0.1), st.sampled_from([0.0, 0.1, 0.5]))
+def test_the_chosen_filter_keeps_the_target_and_has_the_most_room(epsilon, delta, share):
+    book = choose_filter(epsilon, delta, delta_share=share)
+    left = delta * (1 - share)
+    assert converted(book.alpha, book.epsilon * (1 + 2.0**-39), left) <= epsilon
+    assert book.delta * (1 + 2.0**-39) + left <= delta * (1 + 1e-15)
+    room = book.epsilon / book.alpha
+    for factor in (0.01, 0.3, 0.9, 0.99, 1.01, 1.1, 3, 100):
+        alpha = 1 + (book.alpha - 1) * factor
+        other = (epsilon - converted(alpha, 0.0, left)) / alpha
+        assert other <= room * (1 + 1e-9)
+
+
+def test_the_room_for_gaussians_is_that_of_zcdp():
+    book = choose_filter(1.0, 1e-6, delta_share=0)
+    room = book.epsilon / book.alpha
+    assert float(ZeroConcentrated(room).epsilon(1e-6)) == pytest.approx(1.0, rel=1e-6)
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1.0, 0, True, "1", None, 1e300])
+def test_bad_limits_are_refused(bad):
+    for make in (PureFilter, ZCDPFilter, GDPFilter, lambda x: RDPFilter(2.0, x), lambda x: AdvancedFilter(x, 1e-6)):
+        with pytest.raises(InvalidArgument, match=r"(epsilon|rho|mu)="):
+            make(bad)
+    with pytest.raises(InvalidArgument, match="alpha="):
+        RDPFilter(bad, 1.0)
+    with pytest.raises(InvalidArgument, match="slack="):
+        AdvancedFilter(1.0, bad)
+    with pytest.raises(InvalidArgument, match="epsilon="):
+        choose_filter(bad, 1e-6)
+    with pytest.raises(InvalidArgument, match="delta="):
+        choose_filter(1.0, bad)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-6, 1.0, True, "1", None])
+def test_bad_deltas_are_refused(bad):
+    for make in (PureFilter, ZCDPFilter, GDPFilter):
+        with pytest.raises(InvalidArgument, match="delta="):
+            make(1.0, bad)
+    with pytest.raises(InvalidArgument, match="delta_share="):
+        choose_filter(1.0, 1e-6, delta_share=bad)
+
+
+def test_other_bad_arguments_are_refused():
+    with pytest.raises(InvalidArgument, match=r"alpha=1 is not in \(1, "):
+        RDPFilter(1, 1.0)
+    with pytest.raises(InvalidArgument, match=r"slack \+ delta=0.6"):
+        AdvancedFilter(1.0, 0.3, 0.3)
+    with pytest.raises(InvalidArgument, match="adjacency='both'"):
+        PureFilter(1.0, adjacency="both")
+    for refuse in (PureFilter(1.0).admits, PureFilter(1.0).charge, Odometer().record):
+        with pytest.raises(InvalidArgument, match="float is not an event"):
+            refuse(0.1)
+
+
+# The odometer.
+
+
+def test_the_odometer_reports_the_composition_of_what_was_recorded():
+    odometer = Odometer()
+    assert odometer.epsilon(1e-6).upper == 0
+    assert odometer.delta(0.0).upper == 0
+    events = [Gaussian(10), Laplace(20), Gaussian(10), Laplace(30) * 4]
+    for event in events:
+        odometer.record(event)
+    assert odometer.event == compose(*events)
+    assert isinstance(odometer.event, Composed)
+    assert odometer.epsilon(1e-6) == compose(*events).epsilon(1e-6)
+    assert odometer.delta(1.0) == compose(*events).delta(1.0)
+
+
+def test_the_odometer_is_tighter_than_the_filter_and_keeps_one_adjacency():
+    book, odometer = ZCDPFilter(0.1), Odometer()
+    for _ in range(10):
+        book.charge(Gaussian(10))
+        odometer.record(Gaussian(10))
+    spent = ZeroConcentrated(book.spent()["rho"])
+    assert odometer.epsilon(1e-6).upper < spent.epsilon(1e-6).lower * 1.2
+    assert odometer.epsilon(1e-6).upper < spent.epsilon(1e-6).upper
+    odometer.record(PureDP(0.1, adjacency="replace_one"))
+    with pytest.raises(IncompatibleAdjacency):
+        odometer.record(PureDP(0.1, adjacency="add_remove"))

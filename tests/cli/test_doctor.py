@@ -1,0 +1,63 @@
+"""`sitr doctor`: what it finds, and that it notices a sick accountant."""
+
+import json
+
+import pytest
+from tests.cli.helpers import run, run_json
+
+import sitr
+from sitr.accounting import Bracket, Event
+from sitr.cli import doctor
+
+
+def test_a_healthy_installation():
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert f"sitr        {sitr.__version__}" in result.stdout
+    assert "numpy" in result.stdout
+    assert "The accountant is well." in result.stdout
+    assert "WRONG" not in result.stdout
+
+
+def test_json():
+    record = run_json("doctor")
+    assert record["healthy"] is True
+    assert record["versions"]["sitr"] == sitr.__version__
+    assert {"matplotlib", "duckdb", "pyspark", "torch"} == set(record["optional"])
+    assert len(record["self_test"]) == len(doctor.CASES)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("bracket", [(1.0, 1.0), (0.0, 100.0)], ids=["wrong", "wide"])
+def test_a_wrong_or_wide_answer_is_found(monkeypatch, bracket, form):
+    monkeypatch.setattr(Event, "epsilon", lambda self, delta: Bracket(*bracket, "made up"))
+    result = run("doctor", *form)
+    assert result.exit_code == 1
+    if form:
+        assert json.loads(result.stdout)["healthy"] is False
+    else:
+        assert "WRONG" in result.stdout
+        assert "do not trust" in result.stdout
+
+
+def test_an_accountant_that_falls_over_is_found(monkeypatch):
+    def fall(self, delta):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Event, "epsilon", fall)
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["self_test"][0]["error"] == "ZeroDivisionError"
+
+
+def test_what_is_absent_is_named(monkeypatch):
+    monkeypatch.setattr(doctor, "OPTIONAL", {"no_such_package": "for this test"})
+    assert "absent (for this test)" in run("doctor").stdout
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "holds"),
+    [(2.3815969, 2.381597, True), (2.3815965, 2.3815966, True), (2.381598, 2.381599, False), (2.38159, 2.38160, False)],
+)
+def test_a_bracket_has_to_be_narrow_and_to_hold_the_known_digits(lower, upper, holds):
+    assert doctor._holds(Bracket(lower, upper, ""), "2.381597") is holds

@@ -1,0 +1,112 @@
+"""The command line as a whole: its commands, their help and manners, and what it costs to import."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from tests.cli.helpers import run
+
+import sitr
+from sitr import errors
+from sitr.cli import main
+from sitr.cli.group import EXIT_CODES
+
+DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+COMMANDS = sorted(main.commands)
+
+
+def test_the_commands_are_these():
+    assert COMMANDS == ["account", "calibrate", "demo", "doctor", "figures"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_documented(name):
+    assert f"## sitr {name}" in DOCS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_is_documented_and_has_help(name):
+    section = DOCS.partition(f"## sitr {name}")[2].partition("\n## ")[0]
+    for option in (p for p in main.commands[name].params if isinstance(p, click.Option)):
+        assert option.help
+        assert f"`{option.opts[0]}" in section
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_help(name):
+    for flag in ("--help", "-h"):
+        result = run(name, flag)
+        assert result.exit_code == 0
+        assert f"Usage: main {name}" in result.stdout
+    assert main.commands[name].help
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_takes_json(name):
+    assert any("--json" in parameter.opts for parameter in main.commands[name].params)
+
+
+def test_the_documented_exit_codes_are_those_of_the_code():
+    for code in {code for _, code in EXIT_CODES} | {0, 1, 2}:
+        assert f"| {code} |" in DOCS
+
+
+def test_version():
+    result = run("--version")
+    assert result.stdout == f"sitr {sitr.__version__}\n"
+
+
+def test_an_unknown_command_is_a_usage_error():
+    result = run("acount")
+    assert result.exit_code == 2
+    assert "No such command 'acount'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InvalidArgument, 2),
+        (errors.InvalidNotation, 2),
+        (errors.InvalidRecord, 2),
+        (errors.BudgetExceeded, 3),
+        (errors.NoSuchGuarantee, 4),
+        (errors.IncompatibleAdjacency, 4),
+        (errors.CannotCalibrate, 4),
+        (errors.MissingExtra, 5),
+    ],
+)
+def test_every_error_has_its_exit_code_and_three_lines(monkeypatch, error, code):
+    def refuse(*_, **__):
+        raise error("what.", why="why.", do="do.")
+
+    monkeypatch.setattr(main.commands["doctor"], "callback", refuse)
+    result = run("doctor")
+    assert result.exit_code == code
+    assert result.stderr == f"{error.__name__} [{error.code}]: what.\nWhy: why.\nDo: do.\n"
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("secret", ["name,age\nAisha,47\n", '["Aisha", 47]', '{"Aisha": 47, "Aisha": 48'])
+def test_a_file_of_data_given_by_mistake_is_not_shown(tmp_path, secret):
+    path = tmp_path / "people.csv"
+    path.write_text(secret, encoding="utf-8")
+    result = run("account", "--file", str(path), "--delta", "1e-5")
+    assert result.exit_code == 2
+    assert "Aisha" not in result.output
+    assert "47" not in result.output
+
+
+def test_importing_the_command_line_is_light():
+    code = "import sys, sitr.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"numpy", "scipy", "rich", "matplotlib", "sitr.accounting", "sitr.report"}.isdisjoint(loaded)
+
+
+def test_python_m_runs_it():
+    command = [sys.executable, "-m", "sitr.cli", "account", "laplace(2)", "--delta", "0", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout)["answers"][0]["epsilon"]["upper"] == 0.5
+    assert result.stderr == ""

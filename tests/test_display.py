@@ -1,0 +1,61 @@
+"""Numbers as people read them never flatter: spent goes up, what is left goes down."""
+
+import math
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sitr.display import rounded_down, rounded_up, scientific
+from tests.accounting.helpers import law, logs
+
+positive = logs(1e-300, 1e300)
+
+
+@law(300)
+@given(positive, st.integers(1, 8))
+def test_spent_is_never_shown_as_less(value, digits):
+    assert Decimal(rounded_up(value, digits)) >= Decimal(value)
+
+
+@law(300)
+@given(positive, st.integers(1, 8))
+def test_what_is_left_is_never_shown_as_more(value, digits):
+    assert Decimal(rounded_down(value, digits)) <= Decimal(value)
+
+
+@law(300)
+@given(positive, st.integers(2, 8))
+def test_what_is_shown_is_near_the_value(value, digits):
+    for shown in (rounded_up(value, digits), rounded_down(value, digits)):
+        assert abs(Decimal(shown) / Decimal(value) - 1) <= Decimal(10) ** (1 - digits)
+
+
+@pytest.mark.parametrize(
+    "value, up, down",
+    [
+        (2.38111, "2.39", "2.38"),
+        (0.31999, "0.320", "0.319"),
+        (9.999, "10.0", "9.99"),
+        (2.0, "2.00", "2.00"),
+        (0, "0", "0"),
+        (math.inf, "∞", "∞"),
+    ],
+)
+def test_these_numbers_read_as(value, up, down):
+    assert (rounded_up(value), rounded_down(value)) == (up, down)
+
+
+@pytest.mark.parametrize(
+    "value, shown", [(1e-6, "1e-06"), (2.5e-13, "2.5e-13"), (0.0, "0"), (0.25, "0.25"), (1e-300, "1e-300")]
+)
+def test_a_delta_is_scientific(value, shown):
+    assert float(scientific(value)) == float(shown)
+    assert scientific(value) == shown
+
+
+@law(300)
+@given(logs(1e-300, 1))
+def test_a_small_delta_is_never_shown_as_zero(value):
+    assert float(scientific(value)) == pytest.approx(value, rel=6e-3)
