@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InvalidArgument
 
 
-def real(
-    name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
-) -> float:
+def real(name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> float:
     """Return `value` as a float inside the range, or raise.
 
     Example:
@@ -30,7 +28,7 @@ def real(
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf if value > 0 else -math.inf
+        number = math.inf  # an integer past the largest double; either sign is out of range
     inside = (low < number if open_low else low <= number) and (number < high if open_high else number <= high)
     if not inside:  # also true of NaN
         raise InvalidArgument(f"{name}={_shown(value)} is not in {_range(low, high, open_low, open_high)}.")
@@ -46,9 +44,10 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise InvalidArgument(f"{name}={_shown(value)} is not a whole number in [{low}, {high}].")
-    if not low <= value <= high:
+    number = int(value)
+    if not low <= number <= high:
         raise InvalidArgument(f"{name}={_shown(value)} is not in [{low}, {high}].")
-    return int(value)
+    return number
 
 
 def reals(

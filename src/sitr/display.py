@@ -39,7 +39,7 @@ def scientific(value: float) -> str:
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value) or value == 0:
         return "∞" if value > 0 else "0"
-    exact = Decimal(value)
+    exact = Decimal(repr(float(value)))  # what the number is written as, not its last binary digits
     quantum = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     shown = exact.quantize(quantum, rounding=rounding) if exact.adjusted() < 25 else exact
     plain = -5 <= exact.adjusted() < 7

@@ -13,19 +13,13 @@ from numpy.typing import ArrayLike
 from .. import _validate
 from ..errors import NoSuchGuarantee
 from .bracket import Bracket
-from .engines.mix import Mix
-from .engines.solve import Found, delta_of_orders, epsilon_of_orders
-from .engines.tradeoff import tradeoff_of_orders
-from .losses.gaussian import GaussianLoss
-from .losses.law import Pair
+from .engines.solve import Found
 from .notions import concentrated_of, gdp_of, zcdp_of
-from .parts import group_part
-from .renyi import Claim, bad_outcome_bound, implied_pair
+from .orders import Orders
+from .parts import Parts, group_part
 
 if TYPE_CHECKING:
     from .events import Concentrated, ZeroConcentrated
-
-Parts = tuple[tuple[Pair | Claim, int], ...]
 
 
 class Answers:
@@ -288,104 +282,6 @@ class Curve(Answers):
 
     def __add__(self, other: object) -> Curve:
         return Curve(self.parts + other.parts) if isinstance(other, Answers) else NotImplemented
-
-
-class Orders:
-    """The composed laws of both orders: the upper side, and what the truth dominates."""
-
-    def __init__(self, parts: Parts) -> None:
-        merged: dict[Pair | Claim, int] = {}
-        for part, count in parts:
-            merged[part] = merged.get(part, 0) + count
-        self.claims = [(part, count) for part, count in merged.items() if isinstance(part, Claim)]
-        self.pairs = [(part, count) for part, count in merged.items() if isinstance(part, Pair)]
-        self.exact = not self.claims and all(pair.beneath is None for pair, _ in self.pairs)
-        # Rényi statements hold for pairs and claims alike; both sit in these mixes.
-        self.all = _mixes([*self.pairs, *((Pair.symmetric(claim), n) for claim, n in self.claims)])
-
-    @cached_property
-    def above(self) -> list[Mix]:
-        """Mixes that dominate the truth: claims as the pair that their summed Rényi curve implies."""
-        claims = [(implied_pair(self.claims), 1)] if self.claims else []
-        return _mixes([*self.pairs, *claims])
-
-    @cached_property
-    def beneath(self) -> list[Mix]:
-        """Mixes that some mechanism of this description attains."""
-        if self.exact:
-            return self.above
-        pairs = [(pair.beneath or pair, n) for pair, n in self.pairs]
-        for claim, n in self.claims:
-            known = [(part.beneath or part, n * m) for part, m in claim.beneath if isinstance(part, Pair)]
-            pairs += known or [(Pair.symmetric(GaussianLoss(claim.attained)), n)]
-        return _mixes(pairs)
-
-    @property
-    def infinite_mass(self) -> float:
-        return max(mix.infinite_mass for mix in self.all)
-
-    @property
-    def largest(self) -> float:
-        return max(mix.largest for mix in self.all)
-
-    def rdp(self, alpha: float) -> float:
-        if alpha == 1:
-            return max(mix.mean for mix in self.all)
-        if math.isinf(alpha):
-            return max(self.largest, 0.0)
-        return max(float(mix.log_mgf(alpha - 1)) / (alpha - 1) for mix in self.all)
-
-    def epsilon(self, delta: float) -> Found:
-        if delta == 0:
-            return self._pure()
-        if self.exact:
-            return epsilon_of_orders(self.above, delta)
-        lower = epsilon_of_orders(self.beneath, delta).lower
-        upper = epsilon_of_orders(self.all, delta, only_chernoff=True) if self.claims else None
-        if self.pairs or upper is None:
-            upper = _smaller(epsilon_of_orders(self.above, delta), upper)
-        return Found(min(lower, upper.upper), upper.upper, upper.method)
-
-    def _pure(self) -> Found:
-        largest = math.inf if self.infinite_mass > 0 else self.largest
-        if math.isinf(largest):
-            raise NoSuchGuarantee(
-                "no ε holds at delta=0: the privacy loss is unbounded, or infinite with some probability.",
-                why="pure differential privacy bounds every loss (THEORY 1.3).",
-                do="ask at a δ > 0, or use noise of bounded loss such as Laplace.",
-            )
-        return Found(max(largest, 0.0), max(largest, 0.0), "largest loss")
-
-    def delta(self, epsilon: float) -> Found:
-        if self.exact:
-            return delta_of_orders(self.above, epsilon)
-        lower = delta_of_orders(self.beneath, epsilon).lower
-        upper = delta_of_orders(self.all, epsilon, only_chernoff=True) if self.claims else None
-        if self.pairs or upper is None:
-            upper = _smaller(delta_of_orders(self.above, epsilon), upper)
-        return Found(min(lower, upper.upper), upper.upper, upper.method)
-
-    def tradeoff(self, x: float) -> Found:
-        found = tradeoff_of_orders(self.above, x)
-        if self.exact:
-            return found
-        return Found(found.lower, max(tradeoff_of_orders(self.beneath, x).upper, found.lower), found.method)
-
-    def bad_outcome_by_renyi(self, p: float) -> Found:
-        best = max(bad_outcome_bound(mix, p) for mix in self.all)
-        return Found(p, max(best, p), "Rényi curve (Prop. 10)")
-
-
-def _mixes(parts: list[tuple[Pair, int]]) -> list[Mix]:
-    """One mix where every pair is symmetric, otherwise both orders: forward first."""
-    forward = Mix.of((pair.forward, count) for pair, count in parts)
-    if all(pair.is_symmetric for pair, _ in parts):
-        return [forward]
-    return [forward, Mix.of((pair.backward, count) for pair, count in parts)]
-
-
-def _smaller(first: Found, second: Found | None) -> Found:
-    return first if second is None or first.upper <= second.upper else second
 
 
 def _brackets(values: Any, ask: Callable[[float], Found], safe: Any = "upper") -> Bracket:

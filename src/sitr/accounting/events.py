@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 from .. import _validate
 from ..errors import InvalidArgument
 from ..units import ADJACENCIES, Adjacency, join
-from .curve import Answers, Parts
+from .curve import Answers
 from .losses import pairs
 from .losses.law import Pair
-from .parts import sampled_part
+from .parts import Parts, sampled_part
 from .renyi import Claim, chord_claim, concentrated_claim, curve_claim, zcdp_claim
 
 SMALLEST, LARGEST = 1e-4, 1e12  # noise multipliers and scales that are accepted
@@ -56,7 +56,7 @@ class Event(Answers):
             object.__setattr__(self, name, value)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the arguments that make this event; an attribute `at_x` is the argument `x`, whose name a question has.
+        """Return the arguments that make this event; the attribute `at_x` is the argument `x`, as x is a question.
 
         Example:
             >>> ApproximateDP(epsilon=0.5, delta=1e-6).parameters()
@@ -421,9 +421,7 @@ class ZeroConcentrated(Event):
     xi: float = 0.0
     at_delta: float = 0.0
 
-    def __init__(
-        self, rho: float, xi: float = 0.0, delta: float = 0.0, *, adjacency: Adjacency | None = None
-    ) -> None:
+    def __init__(self, rho: float, xi: float = 0.0, delta: float = 0.0, *, adjacency: Adjacency | None = None) -> None:
         self._set(
             rho=_validate.real("rho", rho, 0, 1e15),
             xi=_validate.real("xi", xi, 0, 1e15),

@@ -354,13 +354,14 @@ class GDPFilter(Filter):
         super().__init__(self.mu**2, delta, adjacency)
 
     def cost(self, event: Event) -> float:
-        """Return the μ of an event, outside its δ-part.
+        """Return the μ of an event, outside its δ-part, with the rounding error of its computation added.
 
         Example:
-            >>> GDPFilter(mu=1.0).cost(Gaussian(noise_multiplier=4))
+            >>> round(GDPFilter(mu=1.0).cost(Gaussian(noise_multiplier=4)), 6)
             0.25
         """
-        return event.gdp(delta_part=True)
+        parts = sum(count for _, count in event.parts)  # each may be off by 4 units, and squares add
+        return event.gdp(delta_part=True) + 4 * UNIT * math.sqrt(parts)
 
     def guarantee(self) -> Event:
         """Return the promise as an event: the Gaussian of this μ, and the mass of the δ-parts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import erfinv, ndtri
 
 from ..errors import NoSuchGuarantee
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
@@ -39,7 +39,9 @@ def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
     """Return (μ, τ): Gaussian (m²/2, m); a loss in [a, b] has its own mean and, by Hoeffding's lemma, τ = (b-a)/2."""
     if isinstance(part, Claim):
         if part.concentrated is None:
-            raise _unknown("CDP", "the claim bounds Rényi divergences, not the centred loss", "use zcdp() or rdp(alpha)")
+            raise _unknown(
+                "CDP", "the claim bounds Rényi divergences, not the centred loss", "use zcdp() or rdp(alpha)"
+            )
         return part.concentrated
     loss = part.forward
     if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
@@ -53,7 +55,9 @@ def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
 def gdp_of(part: Pair | Claim) -> float:
     """Return μ of Gaussian DP: 2 Φ^{-1}((1+TV)/2) for pure, Laplace and bounded-range losses."""
     if isinstance(part, Claim):
-        raise _unknown("Gaussian DP", "a Rényi curve does not bound the trade-off curve by a Gaussian's", "use epsilon(delta)")
+        raise _unknown(
+            "Gaussian DP", "a Rényi curve does not bound the trade-off curve by a Gaussian's", "use epsilon(delta)"
+        )
     loss = part.forward
     if isinstance(loss, GaussianLoss):
         return loss.m
@@ -61,8 +65,12 @@ def gdp_of(part: Pair | Claim) -> float:
         return loss.steps / loss.sigma
     if isinstance(loss, DiscreteGaussianLoss):
         raise _unknown("Gaussian DP", "the discrete Gaussian lies under the continuous one at its atoms", "use zcdp()")
-    variation = float(loss.profile(np.float64(0.0))) if isinstance(loss, IntervalLoss) else math.tanh(_largest(part) / 2)
-    # Φ^{-1}((1+TV)/2) through the small tail (1-TV)/2, which keeps its digits when TV is near one.
+    variation = (
+        float(loss.profile(np.float64(0.0))) if isinstance(loss, IntervalLoss) else math.tanh(_largest(part) / 2)
+    )
+    # 2 Φ^{-1}((1+TV)/2), through erfinv where TV is small and through the tail (1-TV)/2 where it is near one.
+    if variation < 0.5:
+        return 2 * math.sqrt(2) * float(erfinv(variation))
     return -2 * float(ndtri((1 - variation) / 2)) if variation < 1 else math.inf
 
 

@@ -20,6 +20,7 @@ from .renyi import Claim, implied_pair
 POINTS = 400  # where a composed profile is sampled before it is thinned
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
+TINY = 1e-280  # δ left at the end of a sampled profile of unbounded loss: never none
 
 Parts = tuple[tuple[Pair | Claim, int], ...]
 
@@ -45,13 +46,16 @@ def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:
     spread = math.sqrt(2 * max(mix.mean for mix in mixes))
     high = min(max(mix.largest for mix in mixes), max(mix.mean for mix in mixes) + 40 * spread)
     epsilons = np.unique(np.concatenate([np.linspace(0, high, POINTS), np.geomspace(high * 1e-4, high, POINTS // 8)]))
-    points = [(float(e), delta_of_orders(mixes, float(e)).upper) for e in epsilons]
+    unbounded = any(math.isinf(mix.largest) for mix in mixes)
+    points = [(float(e), max(delta_of_orders(mixes, float(e)).upper, TINY if unbounded else 0.0)) for e in epsilons]
     return hull([(e, min(d * (1 + 1e-9), 1.0)) for e, d in points])
 
 
 def _strongest(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
     """One component of the composition, which the whole dominates: forgetting the others is post-processing."""
-    single = [pair for pair, _ in known] + [pairs.gaussian_pair(claim.attained) for claim, _ in claims if claim.attained]
+    single = [pair for pair, _ in known] + [
+        pairs.gaussian_pair(claim.attained) for claim, _ in claims if claim.attained
+    ]
     if not single:
         return pairs.two_point_pair(0.0, 0.0)
     return max(single, key=lambda pair: pair.forward.mean())
@@ -95,9 +99,8 @@ def _sampled_group(loss: SampledGaussianLoss, size: int) -> Pair:
 
 def _group_by_profile(part: Pair, size: int) -> Pair:
     """(ε, δ(ε)) becomes (sε, δ(ε) (e^{sε} - 1)/(e^ε - 1)) at every kink of the profile; their hull dominates."""
-    orders = part.forward, part.backward
-    assert all(isinstance(order, Atoms) for order in orders)
-    kinks = np.unique(np.concatenate([[0.0], *(order.losses for order in orders)]))  # type: ignore[attr-defined]
+    orders = [order for order in (part.forward, part.backward) if isinstance(order, Atoms)]
+    kinks = np.unique(np.concatenate([[0.0], *(order.losses for order in orders)]))
     kinks = kinks[kinks >= 0]
     if kinks.size > MOST_KINKS:
         kinks = kinks[np.unique(np.linspace(0, kinks.size - 1, MOST_KINKS).astype(int))]
@@ -110,7 +113,7 @@ def _group_by_profile(part: Pair, size: int) -> Pair:
     return Pair(*(2 * (hull(points).forward,)), beneath=beneath)
 
 
-def _whole_profile(order: Atoms, epsilon: Floats) -> Floats:  # type: ignore[override]
+def _whole_profile(order: Atoms, epsilon: Floats) -> Floats:
     return order.infinite_mass + (1 - order.infinite_mass) * order.profile(epsilon)
 
 

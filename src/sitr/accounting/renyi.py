@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .curve import Answers
 
 POINTS = 400  # where an implied profile is sampled
+FARTHEST = -600.0  # ln of the δ at which the sampling ends; what is left of δ there is infinite-loss mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,8 @@ class Claim(Loss):
     """D_α ≤ rdp(α) for all α > 1 in both orders, outside an event of mass `infinite_mass`.
 
     No pair is known. `attained` is the m of a Gaussian mechanism that satisfies the claim: the worst mechanism it
-    allows cannot cost less than that one; `beneath` are the parts of a known event that does. `zcdp` is (ρ, ξ) and `concentrated` (μ, τ) where the claim says so.
+    allows cannot cost less than that one; `beneath` are the parts of a known event that does. `zcdp` is (ρ, ξ) and
+    `concentrated` (μ, τ) where the claim says so.
     """
 
     rdp: Callable[[Floats], Floats]
@@ -64,16 +66,21 @@ def zcdp_claim(rho: float, xi: float, delta: float) -> Claim:
         harmonic = math.fsum(1 / i for i in range(1, size + 1))
         return zcdp_claim(size**2 * rho, size * harmonic * xi, 0.0)
 
-    return Claim(
-        lambda alpha: xi + rho * alpha if rho else xi + 0 * np.minimum(alpha, 1), math.sqrt(2 * rho), delta, (rho, xi), None, group if delta == 0 else None
-    )
+    def rdp(alpha: Floats) -> Floats:
+        return xi + rho * alpha if rho else np.full(np.shape(alpha), xi)
+
+    return Claim(rdp, math.sqrt(2 * rho), delta, (rho, xi), None, group if delta == 0 else None)
 
 
 def concentrated_claim(mu: float, tau: float) -> Claim:
     """(μ,τ)-CDP: D_α ≤ min(μ, τ²/2) + (α-1) τ²/2 (THEORY 3.3), so ρ = τ²/2, and groups follow as zCDP."""
     mean, rho = min(mu, tau**2 / 2), tau**2 / 2
+
+    def rdp(alpha: Floats) -> Floats:
+        return mean + (alpha - 1) * rho if rho else np.zeros(np.shape(alpha))
+
     return Claim(
-        lambda alpha: mean + (alpha - 1) * rho if rho else 0 * np.minimum(alpha, 1),
+        rdp,
         min(tau, math.sqrt(2 * mean)),
         0.0,
         (rho, 0.0),
@@ -130,11 +137,11 @@ def implied_pair(claims: list[tuple[Claim, int]]) -> Pair:
     Only a finite number of (ε,δ) is taken, and the hull of those dominates every mechanism that satisfies them.
     """
     mix = Mix.of(claims)
-    high = max(chernoff_epsilon(mix, best_tilt(mix, -740.0), -740.0), 1e-9)
+    high = max(chernoff_epsilon(mix, best_tilt(mix, FARTHEST), FARTHEST), 1e-9)
     epsilons = np.concatenate([np.linspace(0.0, high, POINTS), np.geomspace(high * 1e-6, high, 40)])
     points = [(float(e), min(math.exp(chernoff_delta(mix, float(e))), 1.0)) for e in np.unique(epsilons)]
     pair = hull([(e, d) for e, d in points if d < 1] or [(high, points[-1][1])])
-    total = 1 - (1 - pair.forward.infinite_mass) * (1 - mix.infinite_mass)
+    total = pair.forward.infinite_mass + mix.infinite_mass * (1 - pair.forward.infinite_mass)
     assert isinstance(pair.forward, Atoms)
     return Pair.symmetric(replace(pair.forward, infinite_mass=total))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 JSON_FILE = click.File("r", encoding="utf-8-sig", errors="replace")
 FALSE_ALARMS = 0.05  # of the test in the line that says what it means
 NEIGHBOURS = {
-    None: "the relation in which sensitivity was measured",
+    None: "not stated: the relation in which sensitivity was measured",
     "add_remove": "add_remove: one person's data added or removed",
     "replace_one": "replace_one: one person's data replaced",
 }
@@ -44,10 +44,10 @@ def account(
     size: int,
     as_json: bool,
 ) -> None:
-    """Say what an event costs, as a bracket that holds the true value.
+    """Say what an event costs.
 
-    EXPRESSION is text such as "poisson_sampled(gaussian(1.1), 256/60000) * 14062 + laplace(20) * 30". It is parsed,
-    never evaluated.
+    The answer is a bracket that holds the true value. EXPRESSION is text such as "poisson_sampled(gaussian(1.1),
+    256/60000) * 14062 + laplace(20) * 30"; it is parsed, never evaluated.
     """
     if not deltas and not epsilons:
         raise click.UsageError("Say at which δ or ε: --delta 1e-5, or --epsilon 1.")
@@ -100,11 +100,11 @@ def _rows(event: Event, curve: Event | Curve, size: int, answers: list[Answer]) 
         ("adjacency", NEIGHBOURS[event.adjacency]),
     ]
     if curve.infinite_mass > 0:
-        rows.append(("infinite loss", f"with probability {rounded_up(curve.infinite_mass)}; no ε holds at a smaller δ"))
+        rows.append(
+            ("infinite loss", f"with probability up to {rounded_up(curve.infinite_mass)}; no ε holds at a smaller δ")
+        )
     rows.append(("expected loss", rounded_up(curve.expected_loss())))
-    rows.append(
-        ("meaning", f"the best test with {FALSE_ALARMS:.0%} false alarms misses at least {misses} % of the time")
-    )
+    rows.append(("meaning", f"an attacker's best test at 5 % false alarms misses at least {misses} % of the time"))
     return rows
 
 

@@ -44,7 +44,7 @@ CASES = (
 @click.command()
 @as_json
 def doctor(as_json: bool) -> None:
-    """Say what is installed, and test the accountant on cases whose answer is known."""
+    """Say what is installed, and test the accountant."""
     versions: dict[str, str | None] = {name: _version(name) for name in NEEDED}
     versions = {"sitr": __version__, "python": platform.python_version(), "platform": platform.platform(), **versions}
     tests = [_tested(case) for case in CASES]

@@ -19,7 +19,14 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON with 
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """Print a record; infinity is the string "inf", as in the records of events."""
+    """Print a record; infinity is the string "inf", as in the records of events.
+
+    Example:
+        >>> print_json({"epsilon": float("inf")})
+        {
+          "epsilon": "inf"
+        }
+    """
     click.echo(json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -35,7 +42,13 @@ def bracket_record(bracket: Bracket) -> dict[str, Any]:
 
 
 def print_rows(rows: list[tuple[str, str]]) -> None:
-    """Print names and what is said of them, in two columns."""
+    """Print names and what is said of them, in two columns.
+
+    Example:
+        >>> print_rows([("count", "3"), ("rate", "0.1")])
+        count  3
+        rate   0.1
+    """
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         click.echo(f"{name:<{width}}  {text}")

@@ -20,8 +20,8 @@ import numpy as np
 from scipy.special import erfcx
 
 from ..losses.law import UNIT, Complexes
-from .mix import log_kappa
 from .measure import Measure
+from .mix import log_kappa
 
 ALIAS = 1e-9  # what aliases and truncation may each add to δ, as a share of it
 GOAL = 3e-7  # the relative width of ε that smoothing aims at
@@ -90,7 +90,7 @@ def _cut(mix: Measure, c: float, needed: float, start: float, limit: float, whis
 
 
 def _log_main(mix: Measure, c: float, epsilon: float, log_delta: float) -> float:
-    """ln of δ over e^{K(c) - cε}, which Chernoff bounds."""
+    """Ln of δ over e^{K(c) - cε}, which Chernoff bounds."""
     return min(log_delta + c * epsilon - float(mix.log_mgf(c)), float(log_kappa(c)))
 
 
@@ -132,7 +132,7 @@ class Line:
         return "vertical line" if self.grid.whisper == 0 else "vertical line, smoothed"
 
     def _scale(self, epsilon: float) -> float:
-        """ln of (D/π) e^{K(c) - cε}."""
+        """Ln of (D/π) e^{K(c) - cε}."""
         return math.log(self.grid.step / math.pi) + self.base - self.grid.c * epsilon
 
     def sums(self, epsilon: float) -> tuple[float, float]:

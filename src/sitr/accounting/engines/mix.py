@@ -57,7 +57,7 @@ class Mix:
     @cached_property
     def infinite_mass(self) -> float:
         """1 - Π (1 - δ_i): the chance that some loss is infinite."""
-        return -math.expm1(math.fsum(n * math.log1p(-loss.infinite_mass) for loss, n in self.parts))
+        return abs(math.expm1(math.fsum(n * math.log1p(-loss.infinite_mass) for loss, n in self.parts)))
 
     @cached_property
     def largest(self) -> float:
@@ -158,32 +158,45 @@ def _typical_tilt(mix: Measure, log_delta: float) -> float:
 
 
 def minimise(height: Callable[[float], float], start: float, tolerance: float = 0.02) -> float:
-    """Return the c where a function that falls and then rises is least, within `tolerance` of ln c."""
-    ratio = (math.sqrt(5) - 1) / 2
+    """Return the c where a function that falls and then rises is least, within `tolerance` of ln c.
+
+    Golden section over ln c; the best point seen is returned, so a cliff on either side does no harm.
+    """
+    seen: dict[float, float] = {}
+
+    def at(u: float) -> float:
+        seen[u] = height(math.exp(u))
+        return seen[u]
+
     u, step = math.log(min(max(start, 1e-20), 1e20)), 0.7
-    here = height(math.exp(u))
+    here = at(u)
     while math.isinf(here) and u > -60:  # tilts so steep that nothing is known of them
         u -= step
-        here = height(math.exp(u))
-    direction = -1.0 if height(math.exp(u - step)) < here else 1.0
-    ends = [u - direction * step, u]
-    for _ in range(200):
-        u += direction * step
-        there = height(math.exp(u))
-        ends = [ends[1], u] if there < here else [ends[0], u]
-        if not there < here or abs(u) > 60:
-            break
-        here, step = there, step * 1.5
-    low, high = min(ends), max(ends)
+        here = at(u)
+    low, high = _straddle(at, u, here, step)
+    ratio = (math.sqrt(5) - 1) / 2
     a, b = high - ratio * (high - low), low + ratio * (high - low)
-    fa, fb = height(math.exp(a)), height(math.exp(b))
+    fa, fb = at(a), at(b)
     while high - low > tolerance:
         if fa <= fb:
             high, b, fb = b, a, fa
             a = high - ratio * (high - low)
-            fa = height(math.exp(a))
+            fa = at(a)
         else:
             low, a, fa = a, b, fb
             b = low + ratio * (high - low)
-            fb = height(math.exp(b))
-    return math.exp((low + high) / 2)
+            fb = at(b)
+    return math.exp(min(seen, key=lambda u: seen[u]))
+
+
+def _straddle(at: Callable[[float], float], u: float, here: float, step: float) -> tuple[float, float]:
+    """Walk downhill from u in growing steps until the function rises; return an interval around its minimum."""
+    direction = -1.0 if at(u - step) < here else 1.0
+    before = u - direction * step
+    while abs(u) < 60:
+        there = at(u + direction * step)
+        if not there < here:
+            break
+        before, u, here, step = u, u + direction * step, there, 1.5 * step
+    after = u + direction * step
+    return min(before, after), max(before, after)

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..losses import cuts
 from ..losses.law import UNIT, Complexes, Floats, waves, waves_error
 from .line import Line, choose_grid
 from .mix import Mix, best_tilt
@@ -41,7 +42,7 @@ class Near:
 
     @lru_cache(maxsize=256)  # noqa: B019 - a measure lives for one question
     def _log_mgf(self, c: float) -> float:
-        gated = math.fsum(n * loss.log_near_moment(c, gate) for (loss, n), gate in self.laws)
+        gated = math.fsum(n * cuts.log_near_moment(loss, c, gate) for (loss, n), gate in self.laws)
         return float(self.others.log_mgf(c)) + gated
 
     def log_mgf_error(self, c: float) -> float:
@@ -52,13 +53,13 @@ class Near:
         return 1.0
 
     def work(self, c: float) -> int:
-        return sum(loss.near(c, gate)[0].size for (loss, _), gate in self.laws) + self.others.work(c)
+        return sum(int(cuts.near(loss, c, gate)[0].size) for (loss, _), gate in self.laws) + self.others.work(c)
 
     def log_decay(self, c: float, t: Floats) -> Floats:
         """Bound each gated transform by the integral of absolute values on the moved line, for the best of several."""
         total = self.others.log_decay(c, t)
         for (loss, n), gate in self.laws:
-            total = total + n * loss.log_near_decay(c, gate, t)
+            total = total + n * cuts.log_near_decay(loss, c, gate, t)
         return total
 
     def ratios(self, c: float, step: float, count: int, whisper: float) -> tuple[Complexes, float]:
@@ -66,8 +67,8 @@ class Near:
         values, noise = self.others.ratios(c, step, count, whisper)
         size, turn = np.zeros(count + 1), np.zeros(count + 1)
         for (loss, n), gate in self.laws:
-            losses, logs = loss.near(c, gate)
-            weights = np.exp(logs - loss.log_near_moment(c, gate))
+            losses, logs = cuts.near(loss, c, gate)
+            weights = np.exp(logs - cuts.log_near_moment(loss, c, gate))
             gated = waves(losses, weights, step, count)
             size += n * np.log(np.maximum(np.abs(gated), 1e-300))
             turn += n * np.angle(gated)
@@ -77,7 +78,7 @@ class Near:
 
     def kept_out(self, c: float) -> float:
         """The mass, of P (c = 0) or Q (c = -1), of compositions in which some step was kept out."""
-        return -math.expm1(math.fsum(n * math.log1p(-loss.beyond(c, gate)) for (loss, n), gate in self.laws))
+        return -math.expm1(math.fsum(n * math.log1p(-cuts.beyond(loss, c, gate)) for (loss, n), gate in self.laws))
 
 
 class Gated:
@@ -110,9 +111,9 @@ def gated_at(mix: Mix, epsilon: float, log_delta: float) -> Gated | None:
         return None
     room = epsilon + lowest(mix)
     levels = [loss.where(room) for loss, _ in rare_laws(mix)]
-    gates = [level + SHUT * loss.gate for level, (loss, _) in zip(levels, rare_laws(mix), strict=True)]
+    gates = [level + SHUT * cuts.gate_width(loss) for level, (loss, _) in zip(levels, rare_laws(mix), strict=True)]
     near = Near(mix, gates, epsilon / 5)
-    early = (n * loss.beyond(0.0, g, x) for (loss, n), g, x in zip(near.sampled, gates, levels, strict=True))
+    early = (n * cuts.beyond(loss, 0.0, g, x) for (loss, n), g, x in zip(near.sampled, gates, levels, strict=True))
     # (e^{ε-L} - 1)_+ where a step was kept out: it came early, or the others fell lower than they do.
     worst = math.expm1(min(epsilon - mix.smallest, 700.0))
     leak = worst * (math.fsum(early) + math.exp(-LOWEST) * near.kept_out(0.0))

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..losses import cuts
 from ..losses.law import UNIT, Complexes, Floats, waves, waves_error
 from ..losses.sampled import SampledGaussianLoss, complex_expm1, complex_log1p
 from .mix import Mix, log_kappa, minimise
@@ -44,7 +45,7 @@ class Rare:
         found = []
         for (loss, _), edge, far in self.cuts:
             whole = float(loss.log_mgf(np.float64(c)))
-            parts = (loss.log_rare_moment(c, x) - whole if math.isfinite(x) else -math.inf for x in (edge, far))
+            parts = (cuts.log_rare_moment(loss, c, x) - whole if math.isfinite(x) else -math.inf for x in (edge, far))
             rare, beyond = (min(math.exp(part), HIGHEST) for part in parts)
             found.append((rare, beyond))
         return tuple(found)
@@ -92,8 +93,8 @@ class Rare:
         return p - math.exp(min(epsilon, 700.0)) * q
 
     def work(self, c: float) -> int:
-        rare = (2 * loss.rare(c, edge)[0].size + loss.work(c) for (loss, _), edge, _ in self.cuts)
-        return sum(rare) + self.others.work(c)
+        rare = (2 * cuts.rare(loss, c, edge)[0].size + loss.work(c) for (loss, _), edge, _ in self.cuts)
+        return int(sum(rare)) + self.others.work(c)
 
     def log_decay(self, c: float, t: Floats) -> Floats:
         """|Π(b+r)^n - Π b^n| ≤ Π(|b| + |r|)^n, with |b| ≤ (decay + share)/(1 - share) in units of M_b(c)."""
@@ -115,12 +116,12 @@ class Rare:
         for ((loss, n), edge, far), (share, _) in zip(self.cuts, self._shares(c), strict=True):
             unit = 1 - share
             whole, whole_error = loss.ratios(c, step, count)
-            losses, logs = loss.rare(c, edge)
+            losses, logs = cuts.rare(loss, c, edge)
             weights = np.exp(logs - float(loss.log_mgf(np.float64(c)))) / unit
             rare = waves(losses, weights, step, count)
             body = whole / unit - rare
             if math.isfinite(far):
-                weights = weights * loss.kept(c, edge, far)
+                weights = weights * cuts.kept(loss, c, edge, far)
                 rare = waves(losses, weights, step, count)
             rare_error = waves_error(np.abs(losses), np.abs(weights), step * count)
             size += n * np.log(np.maximum(np.abs(body), 1e-300))
@@ -129,11 +130,13 @@ class Rare:
             noise += n * (2 * (whole_error / unit + rare_error) + 8 * UNIT)
             rough += n * 2 * rare_error
         at_c = self._exponent(c)
-        moved = np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi)) * complex_expm1(exponent) / math.expm1(at_c)
+        moved = (
+            np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi)) * complex_expm1(exponent) / math.expm1(at_c)
+        )
         return moved * values, noise + rough * math.exp(at_c) / math.expm1(at_c)
 
     def body_bound(self, epsilon: float) -> tuple[float, float, float]:
-        """Return tilt, log of Chernoff's bound on what the body alone adds to δ(ε), and the mass that leaks past the cut."""
+        """Return tilt and log of Chernoff's bound on what the body alone adds to δ(ε), and what leaks past the cut."""
         return self._chernoff_within(self.edges, epsilon)
 
     def far_bound(self, epsilon: float) -> tuple[float, float, float]:
@@ -144,11 +147,11 @@ class Rare:
         laws = list(zip(self.sampled, edges, strict=True))
 
         def log_bound(c: float) -> float:
-            body = math.fsum(n * loss.log_body_moment(c, edge) for (loss, n), edge in laws)
+            body = math.fsum(n * cuts.log_body_moment(loss, c, edge) for (loss, n), edge in laws)
             return float(self.others.log_mgf(c)) + body + float(log_kappa(c)) - c * epsilon
 
         c = minimise(log_bound, 10 / max(epsilon, 1e-9), 0.05)
-        return c, log_bound(c), math.fsum(n * loss.leak(edge) for (loss, n), edge in laws)
+        return c, log_bound(c), math.fsum(n * cuts.leak(loss, edge) for (loss, n), edge in laws)
 
 
 LOWEST = 28.0  # nats: how improbable a sum of losses under `lowest` is

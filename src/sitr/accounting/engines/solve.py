@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,11 +70,11 @@ def epsilon_of_orders(mixes: list[Mix], delta: float, *, only_chernoff: bool = F
     if only_chernoff:
         found = [Found(0.0, _chernoff(mix, delta, FINE), "Rényi conversion") for mix in mixes]
         return max(found, key=lambda f: f.upper)
-    found = epsilon_of(mixes[0], delta)
+    worst = epsilon_of(mixes[0], delta)
     for mix in mixes[1:]:
-        if mix.infinite_mass > 0 or _chernoff(mix, delta) > found.lower:
-            found = found.worst(epsilon_of(mix, delta))
-    return found
+        if mix.infinite_mass > 0 or _chernoff(mix, delta) > worst.lower:
+            worst = worst.worst(epsilon_of(mix, delta))
+    return worst
 
 
 def delta_of_orders(mixes: list[Mix], epsilon: float, *, only_chernoff: bool = False) -> Found:
@@ -82,11 +82,11 @@ def delta_of_orders(mixes: list[Mix], epsilon: float, *, only_chernoff: bool = F
     if only_chernoff:
         found = [Found(0.0, _with_infinity(mix, _chernoff_delta(mix, epsilon)), "Rényi conversion") for mix in mixes]
         return max(found, key=lambda f: f.upper)
-    found = delta_of(mixes[0], epsilon)
+    worst = delta_of(mixes[0], epsilon)
     for mix in mixes[1:]:
-        if mix.infinite_mass > 0 or _chernoff_delta(mix, epsilon) > found.lower:
-            found = found.worst(delta_of(mix, epsilon))
-    return found
+        if mix.infinite_mass > 0 or _chernoff_delta(mix, epsilon) > worst.lower:
+            worst = worst.worst(delta_of(mix, epsilon))
+    return worst
 
 
 def _chernoff(mix: Mix, delta: float, tolerance: float = 0.02) -> float:
@@ -278,7 +278,7 @@ def _saddle_guess(mix: Mix, c: float, log_delta: float) -> tuple[float, float]:
 
 
 def _log_main(mix: Mix, c: float) -> float:
-    """ln of δ(ε) e^{cε - K(c)} by the saddle-point formula, at the ε that c is the saddle of."""
+    """Ln of δ(ε) e^{cε - K(c)} by the saddle-point formula, at the ε that c is the saddle of."""
     h = 0.03
     below, here, above = (float(k) for k in mix.log_mgf(c * np.array([1 - h, 1.0, 1 + h])))
     spread = math.sqrt(max((below - 2 * here + above) / (c * h) ** 2, 0.0))
@@ -298,7 +298,7 @@ def delta_of(mix: Mix, epsilon: float) -> Found:
     return Found(_with_infinity(mix, found.lower), _with_infinity(mix, found.upper), found.method)
 
 
-def candidates(mix: Mix, epsilon: float):  # type: ignore[no-untyped-def]
+def candidates(mix: Mix, epsilon: float) -> Iterator[tuple[Bounds, str]]:
     """Yield bounds on δ of the finite part, tuned at ε, cheapest first."""
     closed = _closed_form(mix)
     if closed is not None:
@@ -320,5 +320,4 @@ def candidates(mix: Mix, epsilon: float):  # type: ignore[no-untyped-def]
 
 def best_bounds(mix: Mix, epsilon: float) -> Bounds:
     """Return the first bounds on δ that `candidates` offers at ε; they hold, if less tightly, at every other ε."""
-    bounds: Bounds = next(iter(candidates(mix, epsilon)))[0]
-    return bounds
+    return next(candidates(mix, epsilon))[0]

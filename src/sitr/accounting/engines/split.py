@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..losses.cuts import cut_width
 from .line import Line, choose_grid, period_of
 from .mix import Mix, best_tilt
 from .rare import LOWEST, Rare, lowest, rare_laws
@@ -57,7 +58,9 @@ class FarSplit(Split):
     def _below(self, epsilon: float) -> float:
         c, period = self.line.grid.c, self.line.grid.period
         first = self.zero * math.exp(-c * period) / -math.expm1(-c * period)
-        return first - math.exp(min(epsilon, 700.0)) * self.minus * math.exp(-(c + 1) * period) / -math.expm1(-(c + 1) * period)
+        return first - math.exp(min(epsilon, 700.0)) * self.minus * math.exp(-(c + 1) * period) / -math.expm1(
+            -(c + 1) * period
+        )
 
     def _slack(self, epsilon: float) -> float:
         """Rounding of the closed forms, each a difference of sums near `zero`."""
@@ -115,7 +118,9 @@ def _roomy_tilt(rare: Rare, steepest: float, epsilon: float, log_delta: float) -
 
     A lower one raises e^{V(c) - cε}, and with it what rounding weighs: by e² at most.
     """
-    heights = [(c, float(rare.log_mgf(c)) - c * epsilon) for c in steepest * np.array([1.0, 0.85, 0.7, 0.55, 0.4, 0.25])]
+    heights = [
+        (c, float(rare.log_mgf(c)) - c * epsilon) for c in steepest * np.array([1.0, 0.85, 0.7, 0.55, 0.4, 0.25])
+    ]
     tilts = [c for c, height in heights if height <= heights[0][1] + 2]
     return float(min(tilts, key=lambda c: period_of(rare, c, epsilon, log_delta)))
 
@@ -126,7 +131,7 @@ def _without_far(
     """Leave out steps that lift the loss to three times what is needed, and choose the period by what is left."""
     laws = [loss for loss, _ in rare_laws(mix)]
     room = epsilon + lowest(mix)
-    far = [loss.where(3 * room) + loss.cut_width * 6 for loss in laws]
+    far = [loss.where(3 * room) + cut_width(loss) * 6 for loss in laws]
     rare = Rare(mix, edges, epsilon / 5, far)
     for factor in (6, 9, 14, 20, 30, 45, 70):
         period = factor * room

@@ -100,5 +100,5 @@ class _Profile:
 
     @staticmethod
     def _reach(x: float) -> float:
-        """x e^ε passes 1 here, and h with it."""
+        """X e^ε passes 1 here, and h with it."""
         return -math.log(x) if x > 0 else 700.0

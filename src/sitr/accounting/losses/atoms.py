@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from .law import Complexes, Floats, Lattice, Loss, Pair, log_sum_exp, waves, waves_error
+from .law import UNIT, Complexes, Floats, Lattice, Loss, Pair, log_sum_exp, moment_excess, waves, waves_error
 
+SMALL = 0.3  # where |xL| stays under this, moments are summed from their excess over one
 LATTICE_TOLERANCE = 1e-13  # relative to the spread: a loss this near a lattice point is moved onto it, and charged
 LONGEST_LATTICE = 200_000
 
@@ -44,7 +45,21 @@ class Atoms(Loss):
         return math.exp(self.logs[-1])
 
     def log_mgf(self, x: Floats) -> Floats:
-        return log_sum_exp(self.logs + np.asarray(x)[..., None] * self.losses)
+        x = np.asarray(x, dtype=np.float64)
+        plain = log_sum_exp(self.logs + x[..., None] * self.losses)
+        if not self._balanced:
+            return plain
+        small = np.abs(x) * max(self.largest, -self.smallest) < SMALL
+        excess = np.sum(np.exp(self.logs) * moment_excess(np.where(small, x, 0.0)[..., None], self.losses), axis=-1)
+        return np.where(small, np.log1p(excess), plain)
+
+    @cached_property
+    def _balanced(self) -> bool:
+        """Whether E e^{-L} = 1 and losses are small enough for that to matter."""
+        if max(self.largest, -self.smallest) > SMALL:
+            return False
+        total = float(np.sum(np.exp(self.logs - self.losses)))
+        return abs(total - 1) < 8 * UNIT * (4 + self.losses.size)
 
     def tilted(self, c: float) -> Floats:
         """Return the probabilities of the law tilted by e^{cL}."""
@@ -110,12 +125,15 @@ def pair_of(losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Pair:
     losses, masses = np.asarray(losses, dtype=np.float64), np.asarray(masses, dtype=np.float64)
     other = masses * np.exp(-losses)
     missing = max(0.0, 1.0 - math.fsum(other))
-    return Pair(Atoms.of(losses, masses, infinite_mass), Atoms.of(-losses, other, missing if missing > 1e-15 else 0.0))
+    return Pair(
+        Atoms.of(losses, masses, infinite_mass),
+        Atoms.of(-losses, other, missing if missing > 4 * UNIT * losses.size else 0.0),
+    )
 
 
 def two_point(epsilon: float, delta: float) -> Pair:
     """The pair of a black box that is known to be (ε,δ)-DP (Kairouz–Oh–Viswanath; THEORY 2.6)."""
-    logs = np.array([-math.log1p(math.exp(epsilon)), -math.log1p(math.exp(-epsilon))])
+    logs = -np.logaddexp(0.0, np.array([epsilon, -epsilon]))
     return Pair.symmetric(Atoms(np.array([-epsilon, epsilon]), logs, delta))
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from .law import UNIT, Complexes, Floats, Loss, waves
+from .law import UNIT, Complexes, Floats, Loss, moment_excess, waves
+
+SMALL = 0.3  # where |x| e0 stays under this, moments are summed from their excess over one
+_LEGENDRE = np.polynomial.legendre.leggauss(16)
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,20 @@ class IntervalLoss(Loss):
         ends = self.top * np.exp(x * self.e0 - size) + self.bottom * np.exp(-x * self.e0 - size)
         y = np.abs(x + 0.5) * self.e0
         middle = self.density * self.e0 * _scaled_sinhc(y) * np.exp(y - size)
-        return np.asarray(np.log(ends + middle) + size)
+        plain = np.log(ends + middle) + size
+        if self.e0 > SMALL:
+            return plain
+        nodes, weights = self._nodes
+        small = size < SMALL
+        excess = np.sum(weights * moment_excess(np.where(small, x, 0.0)[..., None], nodes), axis=-1)
+        return np.where(small, np.log1p(excess), plain)
+
+    @cached_property
+    def _nodes(self) -> tuple[Floats, Floats]:
+        """Both atoms and a Gauss–Legendre rule for the density, for sums over a narrow law."""
+        inner = self.e0 * _LEGENDRE[0]
+        dense = self.density * np.exp(inner / 2) * self.e0 * _LEGENDRE[1]
+        return np.append(inner, [self.e0, -self.e0]), np.append(dense, [self.top, self.bottom])
 
     def ratios(self, c: float, step: float, count: int) -> tuple[Complexes, float]:
         t = step * np.arange(count + 1)
@@ -82,7 +99,8 @@ class IntervalLoss(Loss):
         h = self.e0 / 2
         moment = 8 * h**3 / 3 * (1 + h**2 / 10 + h**4 / 280) if h < 0.05 else 8 * (h * math.cosh(h) - math.sinh(h))
         if self.top:  # Laplace: 1/λ + e^{-1/λ} - 1
-            return self.e0 + math.expm1(-self.e0)
+            e0 = self.e0
+            return e0**2 / 2 * (1 - e0 / 3 * (1 - e0 / 4 * (1 - e0 / 5))) if e0 < 1e-3 else e0 + math.expm1(-e0)
         return self.density * moment
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
+# Scalars and arrays alike: the formulas are the same for both, and NumPy's own types would tell them apart.
+Floats: TypeAlias = Any
+Complexes: TypeAlias = Any
 
+BLOCK = 2048  # nodes that `waves` takes at a time: keeps its tables in memory
 UNIT = 2.0**-53  # half the spacing of doubles near 1: the unit of the rounding model
 
 
@@ -88,17 +90,20 @@ class Pair:
         return self.forward is self.backward
 
 
-def waves(losses: NDArray[np.generic], weights: NDArray[np.generic], step: float, count: int) -> Complexes:
+def waves(losses: Complexes, weights: Complexes, step: float, count: int) -> Complexes:
     """Return the sums over x of weights[x] e^{i k step losses[x]} for k = 0..count.
 
     Two short tables of powers and one matrix product: one multiplication for each node and k, and no
     transcendental function in the loop. Complex losses are fine while their imaginary parts are not negative.
     """
     short = math.isqrt(count) + 1
-    turn = 1j * step * losses
-    fine = np.exp(np.outer(turn, np.arange(short)))
-    coarse = np.exp(np.outer(short * np.arange(count // short + 1), turn))
-    return ((coarse * weights) @ fine).ravel()[: count + 1]
+    starts, ends = short * np.arange(count // short + 1), np.arange(short)
+    total = np.zeros((starts.size, short), dtype=np.complex128)
+    for first in range(0, losses.size, BLOCK):
+        turn = 1j * step * losses[first : first + BLOCK]
+        coarse = np.exp(np.outer(starts, turn)) * weights[first : first + BLOCK]
+        total += coarse @ np.exp(np.outer(turn, ends))
+    return total.ravel()[: count + 1]
 
 
 def waves_error(losses: Floats, weights: Floats, t: float) -> float:
@@ -110,6 +115,18 @@ def waves_error(losses: Floats, weights: Floats, t: float) -> float:
     size = np.abs(weights)
     terms = float(np.sum(size)) * (16 + 4 * math.sqrt(losses.size))
     return UNIT * (terms + 6 * t * float(np.sum(size * (np.abs(losses) + UNIT))))
+
+
+def moment_excess(x: Floats, losses: Floats) -> Floats:
+    """Return e^{xl} - 1 + x(e^{-l} - 1), whose mean is M(x) - 1 wherever E e^{-L} = 1: never negative for x ≥ 0.
+
+    By its series where l is small, so that a tiny loss keeps its digits.
+    """
+    series = losses**2 * (
+        (x**2 + x) / 2 + losses * ((x**3 - x) / 6 + losses * ((x**4 + x) / 24 + losses * (x**5 - x) / 120))
+    )
+    plain = np.expm1(x * losses) + x * np.expm1(-losses)
+    return np.where(np.maximum(np.abs(losses), np.abs(x * losses)) < 1e-3, series, plain)
 
 
 def log_sum_exp(values: Floats, axis: int = -1) -> Floats:

@@ -12,6 +12,7 @@ from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import IntervalLoss
 from .law import Floats, Pair, log_sum_exp
 from .sampled import SampledGaussianLoss
+from .sampled_discrete import SampledDiscreteLoss
 
 CELLS = 4096  # into how many cells a continuous law is cut where no closed form is left
 MOST_STEPS = 4096  # discrete Laplace noise that a person moves further is bounded by its continuous law
@@ -64,7 +65,9 @@ def _coarse_discrete_laplace(scale: float, sensitivity: int) -> Pair:
     mirrored_a, mirrored_b = sensitivity - b + 1, sensitivity - a + 1
     inner_q = np.exp(-mirrored_a * decay) * -np.expm1(-(mirrored_b - mirrored_a) * decay) * top
     ends = (sensitivity - 2 * a) * decay, (sensitivity - 2 * (b - 1)) * decay
-    return _from_cells(inner_p, inner_q, ends[1], ends[0], sensitivity * decay, top, math.exp(-sensitivity * decay) * top)
+    return _from_cells(
+        inner_p, inner_q, ends[1], ends[0], sensitivity * decay, top, math.exp(-sensitivity * decay) * top
+    )
 
 
 def _from_cells(
@@ -91,7 +94,7 @@ def _from_cells(
 def k_ary_pair(p: float, k: int) -> Pair:
     """Truth with probability p, each other of k values with r: losses ±ln(p/r), and 0 of mass (k-2) r (THEORY 2.1)."""
     r = (1 - p) / (k - 1)
-    loss = math.log(p) - math.log1p(-p) + math.log(k - 1)
+    loss = math.log1p((p * k - 1) / (1 - p))  # ln(p/r), with its digits where p is near 1/k
     if loss == 0:
         return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1)))
     if k == 2:
@@ -136,6 +139,9 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
         return _sampled_discrete_gaussian(pair.forward, q)
     if isinstance(pair.forward, SampledGaussianLoss) and pair.forward.steps == 1:
         return sampled_gaussian_pair(pair.forward.sigma, q * pair.forward.weights[1])
+    if isinstance(pair.forward, SampledDiscreteLoss):
+        inner = pair.forward
+        return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, q * inner.q)
     if isinstance(pair.forward, IntervalLoss):
         pair = _cells_of_interval(pair.forward)
     beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
@@ -168,17 +174,11 @@ def _cells_of_interval(loss: IntervalLoss) -> Pair:
 
 
 def _sampled_discrete_gaussian(loss: DiscreteGaussianLoss, q: float) -> Pair:
-    """The atoms themselves, or, on a fine grid, the continuous law.
+    """The sum over integers itself, or, on a fine grid, the continuous law.
 
     The sum over integers is the trapezoid rule with step 1 for the continuous integral; by the strip theorem they
     differ by less than e^-41 where the grid is as fine as `FINE_GRID` asks (docs/decisions/0003).
     """
     if loss.is_fine and loss.scale / loss.m >= 10:
         return sampled_gaussian_pair(1 / loss.m, q)
-    reach = math.ceil(38 * loss.scale) + loss.sensitivity  # what lies beyond has a mass under 1e-300
-    x = np.arange(-reach, reach + 1, dtype=np.float64)
-    logs = -(x**2) / (2 * loss.scale**2)
-    losses = (loss.sensitivity**2 - 2 * loss.sensitivity * x) / (2 * loss.scale**2)
-    kept = logs - log_sum_exp(logs) > -700
-    forward = Atoms.of(losses[kept], np.exp((logs - log_sum_exp(logs))[kept]))
-    return _sampled_atoms(Pair.symmetric(forward), q)
+    return SampledDiscreteLoss.pair(loss.scale, loss.sensitivity, q)

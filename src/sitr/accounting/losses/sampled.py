@@ -16,15 +16,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import erfc, gammaln, log_ndtr, ndtr, wofz
+from scipy.special import gammaln, log_ndtr
 
 from .gaussian import log_profile
 from .law import UNIT, Complexes, Floats, Loss, Pair, log_sum_exp, waves, waves_error
 
 ENDS = 9.3  # standard deviations kept beyond the moved mean: Φ(-9.3) < 1e-20
 DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
-SOFTNESS = 0.08  # the width of a cut, in standard deviations
-ENDED = 6.0  # widths after which a cut has ended: erfc(6)/2 < 2e-17
 FAINT = 48.0  # nodes this many nats under the largest are dropped
 
 
@@ -73,41 +71,45 @@ class SampledGaussianLoss(Loss):
             grown = grown + weight * expm1(np.where(np.real(u) < 600, u, 0.0))
         return np.where(np.real(u) < 600, log1p(grown), u + math.log(self.weights[-1]))
 
-    def _power(self, c: float) -> float:
+    def power(self, c: float) -> float:
         """The exponent that M(c) puts on r."""
         return 1 + c if self.removes else -c
 
-    def _angle(self, c: float) -> float:
+    def angle(self, c: float) -> float:
         """How far, in angle, to move the line: short of the zeros of r, and where |r|^-c stays near its real size."""
         angle = min(1.4 / self.steps, 1.5 / self.sigma)
-        power = self._power(c)
+        power = self.power(c)
         return angle if power >= 0 else min(angle, 1.2 / (self.steps * math.sqrt(1 - power)))
 
-    def _ends(self, c: float) -> tuple[float, float]:
-        """Bound the x that carry all but 1e-19 of M(c): r^{power} between no tilt and the tilt of its steepest slope."""
-        power, width = self._power(c), ENDS * self.sigma
+    def ends(self, c: float) -> tuple[float, float]:
+        """Bound the x that carry all but 1e-19 of M(c): r^power lies between no tilt and that of its steepest slope."""
+        power, width = self.power(c), ENDS * self.sigma
         if power >= 0:
             return -width, self.steps * power + width
         # Left of -a, r is flat to a factor e: from there a normal tail decides.
         heavier = max(math.log(max(-power * (1 / self.weights[0] - 1), 1.0)), 0.0)
         return -(self.sigma**2 * heavier + width), width
 
-    def _stretch(self, c: float, angle: float) -> float:
-        """Nats by which the integrand may grow at `angle` off the real line: e^{y²/2σ²}, and cos^-c in the add order."""
-        power = self._power(c)
+    def stretch(self, c: float, angle: float) -> float:
+        """Nats by which the integrand may grow at `angle` off the real line: y²/2σ², and -c ln cos in the add order."""
+        power = self.power(c)
         grown = (angle * self.sigma) ** 2 / 2
         return grown if power >= 0 else grown + power * math.log(math.cos(self.steps * angle / 2))
 
     @lru_cache(maxsize=8)  # noqa: B019 - laws are frozen and small; the cache keeps eight
     def _line(self, c: float) -> tuple[Complexes, Complexes, float]:
         """Return the (complex) losses and weights on the moved line, in units of e^{shift}, and the shift."""
-        angle = self._angle(c)
+        angle = self.angle(c)
         y = angle * self.sigma**2
-        h = 2 * math.pi * y / (DIGITS + self._stretch(c, 2 * angle))
+        h = 2 * math.pi * y / (DIGITS + self.stretch(c, 2 * angle))
         x = self._nodes(c, h)
         line = x + 1j * y if self.removes else x - 1j * y
         log_r = self.log_ratio(line)
-        logs = -(line**2) / (2 * self.sigma**2) + self._power(c) * log_r + math.log(h / (self.sigma * math.sqrt(2 * math.pi)))
+        logs = (
+            -(line**2) / (2 * self.sigma**2)
+            + self.power(c) * log_r
+            + math.log(h / (self.sigma * math.sqrt(2 * math.pi)))
+        )
         shift = float(np.max(np.real(logs)))
         return (log_r if self.removes else -log_r), np.exp(logs - shift), shift
 
@@ -116,141 +118,13 @@ class SampledGaussianLoss(Loss):
         unit = float(np.real(np.sum(weights)))
         values = waves(losses, weights / unit, step, count)
         size = np.abs(weights) / unit
-        exponents = UNIT * 4 * float(np.sum(size * np.abs(self._power(c) * losses)))
+        exponents = UNIT * 4 * float(np.sum(size * np.abs(self.power(c) * losses)))
         return values, waves_error(np.abs(losses), size, step * count) + exponents + 1e-17
 
     def work(self, c: float) -> int:
         return int(self._line(c)[0].size)
 
-    def rare(self, c: float, edge: float) -> tuple[Complexes, Complexes]:
-        """Return losses and the logs of the weights of the rare part on the moved line: 1 - erfc((x - edge)/width)/2 of M.
-
-        |erfc(ξ+iη)| ≤ e^{η²} erfc(ξ), so the strip theorem holds with e^{y²/width²} more.
-        """
-        width = self.cut_width
-        y, h = self._rare_line(c)
-        line = self._rare_nodes(c, edge, h) + 1j * y
-        log_r = np.asarray(self.log_ratio(line))
-        logs = -(line**2) / (2 * self.sigma**2) + self._power(c) * log_r + self._log_step(h)
-        return log_r, logs + _log_half_erfc((edge - line) / width)
-
-    @property
-    def cut_width(self) -> float:
-        """The width of a soft cut, in x."""
-        return self.sigma * SOFTNESS
-
-    def kept(self, c: float, edge: float, far: float) -> Complexes:
-        """Return, at the nodes of `rare`, which share of the rare part lies before a second soft edge."""
-        width = self.cut_width
-        y, h = self._rare_line(c)
-        line = self._rare_nodes(c, edge, h) + 1j * y
-        gone = _log_half_erfc((far - line) / width) - _log_half_erfc((edge - line) / width)
-        return -np.expm1(gone)
-
-    def _rare_line(self, c: float) -> tuple[float, float]:
-        """How far to move the line of the rare part, and its step."""
-        width = self.cut_width
-        y = min(self._angle(c) * self.sigma**2, 1.5 * width)
-        return y, 2 * math.pi * y / (DIGITS + self._stretch(c, 2 * y / self.sigma**2) + 4 * (y / width) ** 2)
-
-    def log_rare_moment(self, c: float, edge: float) -> float:
-        """Return the log of the rare part of M(c), by a sum on the real line."""
-        width = self.cut_width
-        y = min(self._angle(c) * self.sigma**2, 3 * width)
-        h = 2 * math.pi * y / (DIGITS + self._stretch(c, y / self.sigma**2) + (y / width) ** 2)
-        x = self._rare_nodes(c, edge, h)
-        logs = -(x**2) / (2 * self.sigma**2) + self._power(c) * self.log_ratio(x) + self._log_step(h)
-        return float(log_sum_exp(logs + log_ndtr((x - edge) / width * math.sqrt(2))))
-
-    def _rare_nodes(self, c: float, edge: float, h: float) -> Floats:
-        """Nodes right of seven widths before the edge, without those too faint to count."""
-        low = max(edge - 7 * self.cut_width, self._ends(c)[0])
-        high = max(self._ends(c)[1], edge + ENDS * self.sigma)
-        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
-        logs = -(x**2) / (2 * self.sigma**2) + self._power(c) * self.log_ratio(x)
-        logs = logs + log_ndtr((x - edge) / self.cut_width * math.sqrt(2))
-        return np.asarray(x[logs > np.max(logs) - FAINT])
-
-    def log_body_moment(self, c: float, edge: float) -> float:
-        """Return the log of the body's part of M(c) left of where the cut has ended.
-
-        Gauss–Legendre on panels of two widths: the integrand is analytic, and its growth over a panel's ellipse,
-        e^30 at most, is far under the 4^48 that 24 nodes gain.
-        """
-        width = self.cut_width
-        low, high = self._ends(c)[0], edge + ENDED * width
-        panels = max(math.ceil((high - low) / (2 * width)), 1)
-        half = (high - low) / panels / 2
-        middles = low + half * (2 * np.arange(panels) + 1)
-        x = (middles[:, None] + half * _LEGENDRE[0]).ravel()
-        logs = -(x**2) / (2 * self.sigma**2) + self._power(c) * self.log_ratio(x) + self._log_step(half)
-        weights = np.tile(np.log(_LEGENDRE[1]), panels)
-        return float(log_sum_exp(logs + weights + log_ndtr((edge - x) / width * math.sqrt(2))))
-
-    def leak(self, edge: float) -> float:
-        """Bound the body's mass right of where the cut has ended."""
-        x = edge + ENDED * self.cut_width
-        j = np.arange(self.steps + 1)
-        return float(erfc(ENDED)) / 2 * float(np.sum(np.array(self.weights) * ndtr((j - x) / self.sigma)))
-
-    @property
-    def gate(self) -> float:
-        """The width of a sharp gate, in x: forty of them make a factor of three in the loss, or six deviations."""
-        return min(0.027 * self.sigma**2, 0.15 * self.sigma)
-
-    def near(self, c: float, far: float) -> tuple[Complexes, Complexes]:
-        """Return losses and log weights of M on the moved line, with a gate exp(-e^{(x - far)/width}) that shuts at `far`.
-
-        The gate falls doubly exponentially, so M stays finite and light at every tilt; on Im x = y its modulus is
-        exp(-e^u cos(y/width)), which moves it by less than a width.
-        """
-        return self._near_line(c, far, 1.0)
-
-    def log_near_decay(self, c: float, far: float, t: Floats) -> Floats:
-        """Bound ln |M(c + it')| / M(c) behind the gate for every t' ≥ t, as `log_decay` does without it."""
-        unit = self.log_near_moment(c, far)
-        lines = [self._near_line(c, far, 2.0**-k) for k in range(0, 12, 2)]
-        sizes = [(np.exp(np.real(logs) - unit), np.imag(losses)) for losses, logs in lines]
-        bounds = [min(float(np.sum(size * np.exp(-when * angle))) for size, angle in sizes) for when in t]
-        return np.minimum(np.log(np.array(bounds) + 1e-13), 0.0)
-
-    @lru_cache(maxsize=16)  # noqa: B019 - see _line
-    def _near_line(self, c: float, far: float, height: float) -> tuple[Complexes, Complexes]:
-        """The nodes of the gated integrand on the line at a share of its usual height, with the usual step."""
-        y = 0.6 * self.gate
-        h = 2 * math.pi * y / (DIGITS + self._stretch(c, 2 * y / self.sigma**2) + 6)
-        line = self._near_nodes(c, far, h) + 1j * y * height
-        log_r = np.asarray(self.log_ratio(line))
-        logs = -(line**2) / (2 * self.sigma**2) + self._power(c) * log_r + self._log_step(h)
-        return log_r, logs - np.exp((line - far) / self.gate)
-
-    def log_near_moment(self, c: float, far: float) -> float:
-        """Return the log of M(c) behind the gate, by a sum on the real line."""
-        y = 1.2 * self.gate
-        h = 2 * math.pi * y / (DIGITS + self._stretch(c, y / self.sigma**2) + 6)
-        x = self._near_nodes(c, far, h)
-        logs = -(x**2) / (2 * self.sigma**2) + self._power(c) * self.log_ratio(x) + self._log_step(h)
-        return float(log_sum_exp(logs - np.exp((x - far) / self.gate)))
-
-    def _near_nodes(self, c: float, far: float, h: float) -> Floats:
-        """Nodes up to where the gate has shut against any slope of the integrand."""
-        low = self._ends(c)[0]
-        high = min(self._ends(c)[1], far + self.gate * math.log(80 + abs(self._power(c)) * (abs(far) + 1)))
-        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
-        logs = -(x**2) / (2 * self.sigma**2) + self._power(c) * self.log_ratio(x) - np.exp((x - far) / self.gate)
-        return np.asarray(x[logs > np.max(logs) - FAINT])
-
-    def beyond(self, c: float, far: float, upto: float = math.inf) -> float:
-        """Return the mass that the gate keeps out, of P (c = 0) or Q (c = -1), of x up to `upto`."""
-        h = 2 * math.pi * 1.2 * self.gate / (DIGITS + 2)
-        low = max(far - 60 * self.gate, -ENDS * self.sigma)
-        x = np.arange(math.floor(low / h), math.ceil((max(far, self.steps) + 12 * self.sigma) / h) + 1) * h
-        x = x[x <= upto + h]
-        logs = -(x**2) / (2 * self.sigma**2) + self._power(c) * self.log_ratio(x) + self._log_step(h)
-        with np.errstate(over="ignore"):
-            return float(np.sum(np.exp(logs) * -np.expm1(-np.exp((x - far) / self.gate))))
-
-    def _log_step(self, h: float) -> float:
+    def log_step(self, h: float) -> float:
         return math.log(h / (self.sigma * math.sqrt(2 * math.pi)))
 
     def log_mgf(self, x: Floats) -> Floats:
@@ -263,9 +137,9 @@ class SampledGaussianLoss(Loss):
             return 0.0
         if c > self.steepest:
             return self._steep_moment(c)
-        angle = self._angle(c)
-        h = 2 * math.pi * angle * self.sigma**2 / (DIGITS + self._stretch(c, angle))
-        low, high = self._ends(c)
+        angle = self.angle(c)
+        h = 2 * math.pi * angle * self.sigma**2 / (DIGITS + self.stretch(c, angle))
+        low, high = self.ends(c)
         x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
         excess = (c if self.removes else -c) * self.log_ratio(x)
         base = self._log_density(x) + math.log(h)
@@ -279,7 +153,7 @@ class SampledGaussianLoss(Loss):
         return 4 * self.sigma**2 * (60 - 2 * math.log(self.weights[-1])) if self.removes else 1e9
 
     def _steep_moment(self, c: float) -> float:
-        """Remove: the hump of w_s^{1+c} N(s(1+c), σ²), all else being e^-60 of it. Add: at most c times the largest loss."""
+        """Remove: the hump at s(1+c), all else being e^-60 of it. Add: at most c times the largest loss."""
         if not self.removes:
             return c * self.largest
         return (1 + c) * math.log(self.weights[-1]) + (self.steps / self.sigma) ** 2 * c * (1 + c) / 2
@@ -301,23 +175,23 @@ class SampledGaussianLoss(Loss):
 
     @lru_cache(maxsize=8)  # noqa: B019 - see _line
     def _absolute(self, c: float) -> tuple[Floats, Floats]:
-        """Return |integrand| / M(c) and arg r on the lines y = v, v/2, v/4, …"""
+        """Return |integrand| / M(c) and arg r on the lines y = v, v/2, v/4 and so on."""
         half = min(0.7 / self.steps, 1.5 / self.sigma)
-        if self._power(c) < 0:
-            half = min(half, 0.6 / (self.steps * math.sqrt(1 - self._power(c))))
-        h = 2 * math.pi * half * self.sigma**2 / (DIGITS + self._stretch(c, 2 * half))
+        if self.power(c) < 0:
+            half = min(half, 0.6 / (self.steps * math.sqrt(1 - self.power(c))))
+        h = 2 * math.pi * half * self.sigma**2 / (DIGITS + self.stretch(c, 2 * half))
         x = self._nodes(c, h)
         y = half * self.sigma**2 * 2.0 ** -np.arange(_SHIFTS)[:, None]
         log_r = self.log_ratio(x + 1j * y)
-        logs = -(x**2 - y**2) / (2 * self.sigma**2) + self._power(c) * np.real(log_r)
+        logs = -(x**2 - y**2) / (2 * self.sigma**2) + self.power(c) * np.real(log_r)
         unit = math.log(h / (self.sigma * math.sqrt(2 * math.pi))) - self._log_moment(c)
         return np.exp(logs + unit), np.imag(log_r)
 
     def _nodes(self, c: float, h: float) -> Floats:
         """The real parts of the quadrature nodes, without those that are too faint to count."""
-        low, high = self._ends(c)
+        low, high = self.ends(c)
         x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
-        real = -(x**2) / (2 * self.sigma**2) + self._power(c) * self.log_ratio(x)
+        real = -(x**2) / (2 * self.sigma**2) + self.power(c) * self.log_ratio(x)
         return np.asarray(x[real > np.max(real) - FAINT])
 
     def profile(self, epsilon: Floats) -> Floats:
@@ -385,16 +259,6 @@ class SampledGaussianLoss(Loss):
 
 
 _SHIFTS = 12
-_LEGENDRE = np.polynomial.legendre.leggauss(24)
-
-
-def _log_half_erfc(z: Complexes) -> Complexes:
-    """ln(erfc(z)/2), right of the axis by the scaled function; |Im z| stays under the zeros of erfc."""
-    right = np.real(z) > 0
-    outer = np.where(right, z, 1.0)
-    inner = np.where(right, 1.0, z)
-    far = -(outer**2) + np.log(wofz(1j * outer)) - math.log(2)
-    return np.where(right, far, complex_log1p(-erfc(-inner) / 2))
 
 
 def complex_expm1(z: Complexes) -> Complexes:
