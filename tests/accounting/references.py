@@ -589,7 +589,8 @@ def operator_epsilon(event, delta, panel, order, quadrature):
     sigma, rate = float(event.args[0][0].args[0]), float(event.args[1])
     low, high = 0.0, float(closed_top(event, delta))
     panel /= max(1.0, sigma * event.count**0.25)
-    delta_at = Operator(sigma, rate, high * 1.05 + 0.01, panel, order, quadrature).profile(event.count)
+    top = (high - event.count * math.log1p(-rate)) * 1.01
+    delta_at = Operator(sigma, rate, top, panel, order, quadrature).profile(event.count)
     if delta_at(low) <= float(delta):
         return 0.0
     for _ in range(60):

@@ -208,8 +208,7 @@ class Answers:
         if method == "renyi":
             self._refuse_infinite_mass("Rényi")
             return _brackets(probabilities, lambda value: self._orders.bad_outcome_by_renyi(value))
-        tests = self.tradeoff(probabilities)
-        return Bracket(1 - tests.upper, 1 - tests.lower, tests.method)
+        return _brackets(probabilities, lambda value: self._orders.power(value))
 
     def group(self, size: int) -> Curve:
         """Return the curve for a group of `size` people (THEORY 4.8).

@@ -549,8 +549,8 @@ class LossDistribution(Event):
         adjacency: Adjacency | None = None,
     ) -> None:
         self._set(
-            losses=tuple(_validate.real("losses", v, -MOST_EPSILON, MOST_EPSILON) for v in losses),
-            probabilities=tuple(_validate.real("probabilities", v, 0, 1) for v in probabilities),
+            losses=_numbers("losses", losses, -MOST_EPSILON, MOST_EPSILON),
+            probabilities=_numbers("probabilities", probabilities, 0, 1),
             at_infinite_mass=_validate.real("infinite_mass", infinite_mass, 0, 1, open_high=True),
             adjacency=adjacency,
         )
@@ -563,9 +563,16 @@ class LossDistribution(Event):
                 do="Give as many probabilities as losses, at least one.",
             )
         total = math.fsum(self.probabilities) + self.at_infinite_mass
-        _validate.real("the sum of probabilities", total, 1 - 1e-12, 1 + 1e-12)
-        other = math.fsum(p * math.exp(-loss) for p, loss in zip(self.probabilities, self.losses, strict=True))
-        _validate.real("the sum of probabilities * exp(-losses)", other, 0, 1 + 1e-12)
+        if abs(total - 1) > 1e-12:
+            raise InvalidArgument(f"the probabilities sum to {total!r}, not to 1.", do="Normalise them.")
+        pairs_of = zip(self.probabilities, self.losses, strict=True)
+        other = math.fsum(p * math.exp(min(-loss, 700.0)) for p, loss in pairs_of)
+        if other > 1 + 1e-12:
+            raise InvalidArgument(
+                f"probabilities * exp(-losses) sum to {other!r}, more than 1.",
+                why="that sum is the mass of the other distribution.",
+                do="check the sign of the losses: they are ln P/Q, under P.",
+            )
 
     @property
     def claimed(self) -> bool:
@@ -594,7 +601,10 @@ class Composed(Event):
     def _check(self) -> None:
         merged: dict[Event, int] = {}
         adjacency = self.adjacency
-        for event, count in self.events:
+        for part in self.events:
+            if len(part) != 2:
+                raise InvalidArgument(f"{part!r} is not an event and its count.", do="Compose with `*` and `+`.")
+            event, count = part
             if not isinstance(event, Event):
                 raise InvalidArgument(f"{event!r} is not an event.", do="Compose events only.")
             adjacency = join(adjacency, event.adjacency)
@@ -632,6 +642,15 @@ def compose(*events: Event) -> Event:
 
 def _noise(value: Any) -> float:
     return _validate.real("noise_multiplier", value, SMALLEST, LARGEST)
+
+
+def _numbers(name: str, values: Any, low: float, high: float) -> tuple[float, ...]:
+    """Check an iterable of numbers."""
+    try:
+        rows = list(values)
+    except TypeError:
+        raise InvalidArgument(f"{name} is not a list of numbers.") from None
+    return tuple(_validate.real(name, v, low, high) for v in rows)
 
 
 def _pairs_of_numbers(

@@ -8,7 +8,7 @@ from functools import cached_property
 from ..errors import NoSuchGuarantee
 from .engines.mix import Mix
 from .engines.solve import Found, delta_of_orders, epsilon_of_orders
-from .engines.tradeoff import tradeoff_of_orders
+from .engines.tradeoff import power_of_orders
 from .losses.gaussian import GaussianLoss
 from .losses.law import Pair
 from .parts import Parts
@@ -97,10 +97,15 @@ class Orders:
 
     def tradeoff(self, x: float) -> Found:
         """Bracket the least type-II error at one type-I error."""
-        found = tradeoff_of_orders(self.above, x)
+        power = self.power(x)
+        return Found(max(1 - power.upper, 0.0), max(1 - power.lower, 0.0), power.method)
+
+    def power(self, x: float) -> Found:
+        """Bracket the largest power of any test at one type-I error."""
+        found = power_of_orders(self.above, x)
         if self.exact:
             return found
-        return Found(found.lower, max(tradeoff_of_orders(self.beneath, x).upper, found.lower), found.method)
+        return Found(min(power_of_orders(self.beneath, x).lower, found.upper), found.upper, found.method)
 
     def bad_outcome_by_renyi(self, p: float) -> Found:
         """Bound the probability of a bad outcome by Proposition 10 of seed 002."""

@@ -26,7 +26,7 @@ class Claim(Loss):
 
     No pair is known. `attained` is the m of a Gaussian mechanism that satisfies the claim: the worst mechanism it
     allows cannot cost less than that one; `beneath` are the parts of a known event that does. `zcdp` is (ρ, ξ) and
-    `concentrated` (μ, τ) where the claim says so.
+    `concentrated` (μ, τ) where the claim says so; `orders` are those of a table, between which only chords are known.
     """
 
     rdp: Callable[[Floats], Floats]
@@ -35,6 +35,7 @@ class Claim(Loss):
     zcdp: tuple[float, float] | None = None
     concentrated: tuple[float, float] | None = None
     group: Callable[[int], Claim] | None = None
+    orders: tuple[float, ...] = ()
     beneath: Any = ()
 
     @property
@@ -44,7 +45,8 @@ class Claim(Loss):
     def log_mgf(self, x: Floats) -> Floats:
         x = np.asarray(x, dtype=np.float64)
         with np.errstate(invalid="ignore"):
-            return np.where(x > 0, x * self.rdp(1 + np.maximum(x, 0.0)), 0.0)
+            # The order 1 + x never rounds to 1, where another divergence lives.
+            return np.where(x > 0, x * self.rdp(np.maximum(1 + x, np.nextafter(1.0, 2.0))), 0.0)
 
     def mean(self) -> float:
         return float(self.rdp(np.float64(1.0)))
@@ -115,7 +117,8 @@ def chord_claim(points: tuple[tuple[float, float], ...], delta: float) -> Claim:
         return chord_claim(moved, 0.0) if moved else Claim(lambda alpha: alpha + math.inf, 0.0)
 
     limits = [2 * e / a for a, e in finite] + ([0.0] if math.isfinite(always) else [])
-    return Claim(rdp, math.sqrt(min(limits)), delta, None, None, group if delta == 0 else None)
+    orders = tuple(a for a, _ in finite if a > 1)
+    return Claim(rdp, math.sqrt(min(limits)), delta, None, None, group if delta == 0 else None, orders)
 
 
 def curve_claim(event: Answers, delta: float) -> Claim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -23,33 +24,29 @@ def certify(bounds: Bounds, delta: float, proposed: float, slope: float) -> tupl
         slope: About -d ln δ / dε; sets the first step only.
     """
     proposed = max(proposed, 0.0)
-    return _walk_down(bounds, delta, proposed, slope), _walk_up(bounds, delta, proposed, slope)
+    excess = min(max(bounds.upper(proposed) / delta - 1, 0.0), 1.0)
+    missing = min(max(1 - bounds.lower(proposed) / delta, 0.0), 1.0)
+    up = _least_step(lambda step: bounds.upper(proposed + step) <= delta, proposed, 1.05 * excess / slope)
+    down = _least_step(lambda step: _holds_below(bounds, delta, proposed - step), proposed, 1.05 * missing / slope)
+    return max(proposed - down, 0.0), proposed + up
 
 
-def _walk_up(bounds: Bounds, delta: float, proposed: float, slope: float) -> float:
-    # The first step covers the excess of the bound over δ as the slope tells it.
-    excess = max(bounds.upper(proposed) / delta - 1, 0.0)
-    step = max(1.05 * min(excess, 1.0) / slope, 2e-14 * proposed, 1e-300)
-    epsilon = proposed if bounds.upper(proposed) <= delta else proposed + step
-    for _ in range(90):
-        if bounds.upper(epsilon) <= delta:
-            return epsilon
+def _holds_below(bounds: Bounds, delta: float, epsilon: float) -> bool:
+    return epsilon <= 0 or bounds.lower(epsilon) >= delta
+
+
+def _least_step(holds: Callable[[float], bool], proposed: float, first: float) -> float:
+    """Return a step at which the inequality holds: grown from the first one, then shrunk while it still holds."""
+    if holds(0.0):
+        return 0.0
+    least = max(2e-14 * proposed, 1e-300)
+    step = max(first, least)
+    grown = 0
+    while not holds(step):
         step *= 1.5
-        epsilon = proposed + step
-        if not math.isfinite(epsilon):
-            break
-    return math.inf
-
-
-def _walk_down(bounds: Bounds, delta: float, proposed: float, slope: float) -> float:
-    missing = max(1 - bounds.lower(proposed) / delta, 0.0)
-    step = max(1.05 * min(missing, 1.0) / slope, 2e-14 * proposed, 1e-300)
-    epsilon = proposed if missing == 0 else proposed - step
-    for _ in range(90):
-        if epsilon <= 0:
-            return 0.0
-        if bounds.lower(epsilon) >= delta:
-            return epsilon
-        step *= 1.5
-        epsilon = proposed - step
-    return 0.0
+        grown += 1
+        if grown > 90 or not math.isfinite(step):
+            return math.inf
+    while grown == 0 and step > 8 * least and holds(step / 8):
+        step /= 8
+    return step

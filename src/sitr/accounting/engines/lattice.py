@@ -229,7 +229,11 @@ class AtomSum:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._value(float(self.losses[middle])) > delta else (low, middle)
-        top = float(self.losses[-1])
+        least = float(self.losses[high])
         plain = float(np.sum(self.masses[high:]))
-        other = float(np.sum(self.masses[high:] * np.exp(top - self.losses[high:])))
-        return top + math.log((plain - delta) / other) if plain > delta else float(self.losses[max(low, 0)])
+        other = float(np.sum(self.masses[high:] * np.exp(least - self.losses[high:])))
+        return (
+            least + math.log((plain - delta) / other)
+            if plain > delta and other > 0
+            else float(self.losses[max(low, 0)])
+        )

@@ -57,6 +57,8 @@ class Mix:
     @cached_property
     def infinite_mass(self) -> float:
         """1 - Π (1 - δ_i): the chance that some loss is infinite."""
+        if any(loss.infinite_mass >= 1 for loss, _ in self.parts):
+            return 1.0
         return abs(math.expm1(math.fsum(n * math.log1p(-loss.infinite_mass) for loss, n in self.parts)))
 
     @cached_property
@@ -81,6 +83,16 @@ class Mix:
     @cached_property
     def reach(self) -> float:
         return min([self.gaussian_reach, *(loss.reach for loss, _ in self.parts)])
+
+    @cached_property
+    def tilt_limit(self) -> float:
+        """The steepest tilt at which K is exact, and not only bounded."""
+        return min((loss.tilt_limit for loss, _ in self.parts), default=math.inf)
+
+    @cached_property
+    def kinks(self) -> tuple[float, ...]:
+        """Tilts at which a claimed Rényi curve has a corner, where its best bound often lies."""
+        return tuple(order - 1 for loss, _ in self.parts for order in loss.orders)
 
     @property
     def mass(self) -> float:

@@ -172,8 +172,9 @@ HIGHEST = 0.999  # a share of the rare part above which the body is no longer se
 
 
 def rare_laws(mix: Mix) -> list[tuple[SampledGaussianLoss, int]]:
-    """The laws of a mix that can be cut."""
-    return [(loss, n) for loss, n in mix.parts if isinstance(loss, SampledGaussianLoss) and loss.removes]
+    """The laws of a mix that can be cut; where the noise is so low that both normals separate, none need be."""
+    sampled = ((loss, n) for loss, n in mix.parts if isinstance(loss, SampledGaussianLoss) and loss.removes)
+    return [(loss, n) for loss, n in sampled if not loss.separated(0.0)]
 
 
 def single_jump(mix: Mix, delta: float, high: float) -> float:

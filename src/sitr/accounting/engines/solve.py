@@ -58,7 +58,7 @@ class Found:
         return Found(max(self.lower, other.lower), higher.upper, higher.method)
 
     def within(self, relative: float) -> bool:
-        return math.isfinite(self.upper) and self.upper - self.lower <= max(relative * self.upper, 1e-9)
+        return math.isfinite(self.upper) and self.upper - self.lower <= max(relative * self.upper, 1e-12)
 
     @property
     def narrow(self) -> bool:
@@ -96,8 +96,8 @@ def _chernoff(mix: Mix, delta: float, tolerance: float = 0.02) -> float:
     if mix.largest <= 0:
         return 0.0
     log_delta = math.log((delta - mix.infinite_mass) / (1 - mix.infinite_mass))
-    c = best_tilt(mix, log_delta, tolerance)
-    bound = chernoff_epsilon(mix, c, log_delta)
+    tilts = [best_tilt(mix, log_delta, tolerance), *mix.kinks]
+    bound, c = min((chernoff_epsilon(mix, c, log_delta), c) for c in tilts)
     return max(min(bound + MODEL * abs(bound) + mix.log_mgf_error(c) / c, mix.largest), 0.0)
 
 
@@ -188,7 +188,7 @@ def _numerical(mix: Mix, delta: float) -> Found:
     few = enumerated(mix)
     if few is not None and few[0].losses.size <= FEW:
         return _solved(AtomSum(*few), delta, log_delta, "enumeration", 1.0)
-    c = best_tilt(mix, log_delta)
+    c = min(best_tilt(mix, log_delta), mix.tilt_limit)
     found = Found(0.0, _chernoff(mix, delta), "Chernoff")
     if found.upper == 0.0:
         return found
@@ -263,7 +263,7 @@ def _harder(mix: Mix, found: Found, delta: float) -> Found:
     goal = GOAL
     for _ in range(2):
         middle = (found.lower + found.upper) / 2
-        grid = choose_grid(mix, saddle_tilt(mix, middle), middle, log_delta, goal)
+        grid = choose_grid(mix, min(saddle_tilt(mix, middle), mix.tilt_limit), middle, log_delta, goal)
         found = found.meet(_on_line(mix, grid, middle, delta))
         if found.narrow:
             break
@@ -308,7 +308,7 @@ def candidates(mix: Mix, epsilon: float) -> Iterator[tuple[Bounds, str]]:
     if few is not None and few[0].losses.size <= FEW:
         yield AtomSum(*few), "enumeration"
         return
-    c = saddle_tilt(mix, epsilon)
+    c = min(saddle_tilt(mix, epsilon), mix.tilt_limit)
     log_main = _log_main(mix, c)
     on_lattice = lattice_sum(mix, c, log_main)
     if on_lattice is not None:

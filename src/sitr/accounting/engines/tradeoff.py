@@ -3,102 +3,138 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from .mix import Mix, best_tilt, chernoff_epsilon
+from .certify import Bounds
+from .mix import Mix, minimise
 from .solve import Found, best_bounds
 
-ETA = 3e-5  # how far, in ε, the flanking points lie from the best one
+MOST_QUESTIONS = 60  # evaluations of the profile for one type-I error
+MOST_TUNINGS = 6
+STALLED = 8  # so many questions without progress are enough
+ROUNDING = 1e-15
+WIDTH = 1e-8  # the relative width of the power at which asking stops
 
 
-def tradeoff_of_orders(mixes: list[Mix], x: float) -> Found:
-    """Bracket the least type-II error at type-I error x: the smaller of both orders."""
+def power_of_orders(mixes: list[Mix], x: float) -> Found:
+    """Bracket the largest power of any test with type-I error x: the larger of both orders, to relative accuracy."""
     if x in (0.0, 1.0):
-        exact = 0.0 if x == 1.0 else 1 - max(mix.infinite_mass for mix in mixes)
+        exact = 1.0 if x == 1.0 else max(mix.infinite_mass for mix in mixes)
         return Found(exact, exact, "infinite-loss mass")
     first, second = mixes[0], mixes[-1]
-    found = [_tradeoff(first, second, x)]
-    if second is not first:
-        found.append(_tradeoff(second, first, x))
-    return min(found, key=lambda f: f.lower)
+    found = _power(first, second, x)
+    return found if second is first else found.worst(_power(second, first, x))
 
 
-def _tradeoff(forward: Mix, backward: Mix, x: float) -> Found:
-    """f(x) = 1 - min over y = e^ε > 0 of h(y) = δ(y) + xy, a convex function; any y bounds f from below."""
-    profile = _Profile(forward, backward, _start(forward, x))
-    epsilon = profile.minimise(x)
-    profile.retune(epsilon)
-    epsilon = profile.minimise(x)
-    points = [epsilon - ETA, epsilon, epsilon + ETA]
-    y = [math.exp(e) for e in points]
-    low = [profile.lower(e) + x * v for e, v in zip(points, y, strict=True)]
-    high = [profile.upper(e) + x * v for e, v in zip(points, y, strict=True)]
-    lower = max(1 - min(high), 0.0)
-    # Beyond a flank that lies above the middle, h only rises; between, a chord continued from the other side bounds it.
-    if low[0] >= high[1] and low[2] >= high[1]:
-        left = low[1] - max((high[2] - low[1]) * (y[1] - y[0]) / (y[2] - y[1]), 0.0)
-        right = low[1] - max((high[0] - low[1]) * (y[2] - y[1]) / (y[1] - y[0]), 0.0)
-        upper = 1 - min(left, right)
-    else:
-        upper = 1 - x
-    return Found(lower, min(max(upper, lower), 1 - x), "privacy profile")
+@dataclass(frozen=True)
+class _Point:
+    """h = δ(ε) + x e^ε at y = e^ε, bracketed."""
+
+    y: float
+    lower: float
+    upper: float
+
+
+def _power(forward: Mix, backward: Mix, x: float) -> Found:
+    """The power is min over y = e^ε > 0 of h(y) = δ(y) + xy, convex: any y bounds it from above.
+
+    From below, the chord through two points, continued, lies under h beyond them. Where two such chords meet is the
+    next point to ask: at a kink they meet in it, and elsewhere they close in on the minimum.
+    """
+    profile = _Profile(forward, backward)
+    start = _start(forward, x)
+    high = min(forward.largest, -math.log(x))
+    low = -min(backward.largest, 5.0)
+    points = {e: profile.point(e, x) for e in (low, min(max(start, low), high), high)}
+    points[-math.inf] = _Point(0.0, 1.0, 1.0)
+    gaps: list[float] = []
+    for _ in range(MOST_QUESTIONS):
+        ordered = [points[e] for e in sorted(points)]
+        upper = min(point.upper for point in ordered)
+        lower, y = min(_lowest(ordered, i, x) for i in range(len(ordered)))
+        found = Found(max(min(lower, upper), x), upper, "privacy profile")
+        gaps.append(found.upper - found.lower)
+        stalled = len(gaps) > STALLED and 0.7 * gaps[-1 - STALLED] < gaps[-1] < 1e-3 * upper
+        if stalled or gaps[-1] <= WIDTH * upper:
+            break
+        epsilon = math.log(y)
+        point = points[epsilon] if epsilon in points else profile.point(epsilon, x)
+        if point.upper - point.lower > 0.1 * gaps[-1] and profile.tune(epsilon):
+            again = profile.point(epsilon, x)
+            point = _Point(point.y, max(point.lower, again.lower), min(point.upper, again.upper))
+        elif epsilon in points:
+            break
+        points[epsilon] = point
+    return found
+
+
+def _lowest(points: list[_Point], i: int, x: float) -> tuple[float, float]:
+    """Bound h from y_i to the next point from below by the chords of both neighbours; say where that is least."""
+    left = points[i]
+    falls, rises = x - 1, x  # δ falls, and no faster than y rises
+    if i > 0 and points[i - 1].y < left.y:
+        falls = max(falls, (left.lower - points[i - 1].upper) / (left.y - points[i - 1].y))
+    if falls >= 0 or i + 1 == len(points):  # beyond the last point, h only rises: δ is constant there, or xy ≥ 1
+        return left.lower, left.y
+    right = points[i + 1]
+    if i + 2 < len(points) and right.y < points[i + 2].y:
+        rises = min(rises, (points[i + 2].upper - right.lower) / (points[i + 2].y - right.y))
+    if rises <= 0:
+        return right.lower, right.y
+    width = right.y - left.y
+    cut = min(max((right.lower - left.lower - rises * width) / (falls - rises), 0.0), width)
+    return max(left.lower + falls * cut, right.lower - rises * (width - cut)), left.y + cut
 
 
 def _start(mix: Mix, x: float) -> float:
-    """Where to begin: the ε whose δ is about x."""
+    """Where Q[L > ε] is about x: Chernoff's bound e^{K(c) - (1+c)ε} for the best order."""
     if mix.mean == 0:
         return 0.0
-    log_delta = math.log(min(x, 0.3))
-    return min(max(chernoff_epsilon(mix, best_tilt(mix, log_delta), log_delta), 0.0), mix.largest)
+
+    def height(c: float) -> float:
+        return (float(mix.log_mgf(c)) - math.log(x)) / (1 + c)
+
+    return min(max(height(minimise(height, 1.0, 0.02)), 0.0), mix.largest)
 
 
 class _Profile:
     """δ_PQ on the whole real line: below 0 by duality, δ_PQ(-ε) = 1 - e^-ε + e^-ε δ_QP(ε)."""
 
-    def __init__(self, forward: Mix, backward: Mix, epsilon: float) -> None:
+    def __init__(self, forward: Mix, backward: Mix) -> None:
         self.forward, self.backward = forward, backward
-        self.retune(epsilon)
+        self.tuned: dict[tuple[bool, float], Bounds] = {}
 
-    def retune(self, epsilon: float) -> None:
-        """Tune the bounds of both orders near ε."""
-        where = max(abs(epsilon), 1e-6)
-        self.positive = best_bounds(self.forward, min(where, self.forward.largest * 0.999))
-        same = self.backward is self.forward
-        self.negative = self.positive if same else best_bounds(self.backward, min(where, self.backward.largest * 0.999))
+    def tune(self, epsilon: float) -> bool:
+        """Take bounds that are best at ε; false where that is nothing new."""
+        mix = self.forward if epsilon >= 0 else self.backward
+        where = min(max(abs(epsilon), 1e-6), mix.largest * 0.999)
+        key = (mix is self.forward, where)
+        if key in self.tuned or len(self.tuned) >= MOST_TUNINGS:
+            return False
+        self.tuned[key] = best_bounds(mix, where)
+        return True
 
-    def upper(self, epsilon: float) -> float:
-        return self._at(epsilon, "upper")
-
-    def lower(self, epsilon: float) -> float:
-        return self._at(epsilon, "lower")
-
-    def _at(self, epsilon: float, side: str) -> float:
-        mix, bounds = (self.forward, self.positive) if epsilon >= 0 else (self.backward, self.negative)
+    def point(self, epsilon: float, x: float) -> _Point:
+        """Return the bracket of h at ε, by the bounds that were tuned nearest to it."""
+        mix = self.forward if epsilon >= 0 else self.backward
         size = abs(epsilon)
-        finite = 0.0 if size >= mix.largest else min(max(getattr(bounds, side)(size), 0.0), 1.0)
-        delta = mix.infinite_mass + (1 - mix.infinite_mass) * finite
-        return delta if epsilon >= 0 else -math.expm1(-size) + math.exp(-size) * delta
+        if size >= mix.largest:
+            lower = upper = 0.0
+        else:
+            bounds = self._nearest(mix, size, epsilon)
+            lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
+            top = math.exp(mix.log_top_mass) * -math.expm1(size - mix.largest) * (1 - 1e-12)
+            lower = max(lower, top)  # the atom at the largest loss alone
+        ends = []
+        for finite, rounding in ((lower, 1 - ROUNDING), (upper, 1 + ROUNDING)):
+            delta = mix.infinite_mass + (1 - mix.infinite_mass) * finite
+            delta = delta if epsilon >= 0 else -math.expm1(-size) + math.exp(-size) * delta
+            ends.append((delta + x * math.exp(epsilon)) * rounding)
+        return _Point(math.exp(epsilon), ends[0], ends[1])
 
-    def minimise(self, x: float) -> float:
-        """Return an ε near the minimum of δ(ε) + x e^ε, by golden section."""
-        reach = max(min(self.forward.largest, self._reach(x)), 1e-3)
-        low, high = -max(min(self.backward.largest, self._reach(1 - x)), 1e-3), reach
-        ratio = (math.sqrt(5) - 1) / 2
-        a, b = high - ratio * (high - low), low + ratio * (high - low)
-        fa, fb = self.upper(a) + x * math.exp(a), self.upper(b) + x * math.exp(b)
-        for _ in range(60):
-            if high - low < 1e-7:
-                break
-            if fa <= fb:
-                high, b, fb = b, a, fa
-                a = high - ratio * (high - low)
-                fa = self.upper(a) + x * math.exp(a)
-            else:
-                low, a, fa = a, b, fb
-                b = low + ratio * (high - low)
-                fb = self.upper(b) + x * math.exp(b)
-        return (low + high) / 2
-
-    @staticmethod
-    def _reach(x: float) -> float:
-        """X e^ε passes 1 here, and h with it."""
-        return -math.log(x) if x > 0 else 700.0
+    def _nearest(self, mix: Mix, size: float, epsilon: float) -> Bounds:
+        own = [key for key in self.tuned if key[0] is (mix is self.forward)]
+        if not own:
+            self.tune(epsilon)
+            own = [key for key in self.tuned if key[0] is (mix is self.forward)]
+        return self.tuned[min(own, key=lambda key: abs(key[1] - size))]

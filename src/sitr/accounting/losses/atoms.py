@@ -59,7 +59,7 @@ class Atoms(Loss):
         if max(self.largest, -self.smallest) > SMALL:
             return False
         total = float(np.sum(np.exp(self.logs - self.losses)))
-        return abs(total - 1) < 8 * UNIT * (4 + self.losses.size)
+        return bool(abs(total - 1) < 8 * UNIT * (4 + self.losses.size))
 
     def tilted(self, c: float) -> Floats:
         """Return the probabilities of the law tilted by e^{cL}."""
@@ -143,6 +143,8 @@ def hull(points: list[tuple[float, float]]) -> Pair:
     The lower convex hull, in (e^ε, δ), of each point, its mirror image and (0, 1); slopes are Q's masses.
     """
     chain = _lower_hull(points)
+    if len(chain) == 1:  # nothing is promised: every loss is infinite
+        return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1), 1.0))
     y, d = np.array([p[0] for p in chain]), np.array([p[1] for p in chain])
     slopes = np.append(np.diff(d) / np.diff(y), 0.0)
     masses_q = np.diff(slopes)

@@ -39,6 +39,8 @@ class Loss(ABC):
     smallest: float = -math.inf
     top_mass: float = 0.0
     reach: float = math.inf  # `ratios` is accurate for |t| up to here
+    tilt_limit: float = math.inf  # up to here `log_mgf` is exact; beyond, an upper bound
+    orders: tuple[float, ...] = ()  # the orders of a table, where that is all that is known
     closed: bool = False  # `profile` is a closed form without cancellation
 
     @abstractmethod

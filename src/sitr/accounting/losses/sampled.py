@@ -23,6 +23,7 @@ from .law import UNIT, Complexes, Floats, Loss, Pair, log_sum_exp, waves, waves_
 
 ENDS = 9.3  # standard deviations kept beyond the moved mean: Φ(-9.3) < 1e-20
 DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
+MOST_NODES = 30_000  # of one quadrature, before only its humps are kept
 FAINT = 48.0  # nodes this many nats under the largest are dropped
 
 
@@ -105,15 +106,13 @@ class SampledGaussianLoss(Loss):
         x = self._nodes(c, h)
         line = x + 1j * y if self.removes else x - 1j * y
         log_r = self.log_ratio(line)
-        logs = (
-            -(line**2) / (2 * self.sigma**2)
-            + self.power(c) * log_r
-            + math.log(h / (self.sigma * math.sqrt(2 * math.pi)))
-        )
+        logs = -(line**2) / (2 * self.sigma**2) + self.power(c) * log_r + self.log_step(h)
         shift = float(np.max(np.real(logs)))
         return (log_r if self.removes else -log_r), np.exp(logs - shift), shift
 
     def ratios(self, c: float, step: float, count: int) -> tuple[Complexes, float]:
+        if self.separated(c):
+            return self._separated_ratios(c, step * np.arange(count + 1))
         losses, weights, _ = self._line(c)
         unit = float(np.real(np.sum(weights)))
         values = waves(losses, weights / unit, step, count)
@@ -122,9 +121,41 @@ class SampledGaussianLoss(Loss):
         return values, waves_error(np.abs(losses), size, step * count) + exponents + 1e-17
 
     def work(self, c: float) -> int:
-        return int(self._line(c)[0].size)
+        return 2 if self.separated(c) else int(self._line(c)[0].size)
+
+    @lru_cache(maxsize=64)  # noqa: B019 - see _line
+    def separated(self, c: float) -> bool:
+        """Whether both normals lie so far from where r turns that M is the sum of two closed forms, to e^-40.
+
+        On the unmoved one r is 1-q and on the moved one q e^u; what lies between is the tails of both, each at most
+        2^{1+c} Φ(-12) of its own. In the add order r^-c is largest on the unmoved one.
+        """
+        if self.steps != 1 or c < -0.3 or (self.removes and c > 20):
+            return False
+        turn = self.sigma**2 * (DIGITS + math.log1p(c))
+        room = 12 * self.sigma + turn
+        odds = self.sigma**2 * math.log(self.weights[0] / self.weights[1])
+        return room <= 0.5 and (not self.removes or room + odds <= 0.5 + c)
+
+    def _separated_logs(self, c: float) -> tuple[float, float]:
+        """The logs of both closed forms at c: the unmoved normal and, in the remove order, the moved one."""
+        log_stay, log_move = math.log(self.weights[0]), math.log(self.weights[1])
+        if not self.removes:
+            return -c * log_stay, -math.inf
+        return (1 + c) * log_stay, (1 + c) * log_move + c * (c + 1) / (2 * self.sigma**2)
+
+    def _separated_ratios(self, c: float, t: Floats) -> tuple[Complexes, float]:
+        logs = self._separated_logs(c)
+        stay, move = (math.exp(log - float(np.logaddexp(*logs))) for log in logs)
+        loss = math.log(self.weights[0]) * (1 if self.removes else -1)
+        moved, spread = math.log(self.weights[1]) + (2 * c + 1) / (2 * self.sigma**2), 1 / self.sigma
+        values = stay * np.exp(1j * t * loss) + move * np.exp(1j * t * moved - (spread * t) ** 2 / 2)
+        # Where the moved normal has a phase that matters, t is within forty of its own standard deviations.
+        phase = abs(loss) * float(t[-1]) + abs(moved) * min(float(t[-1]), 40 / spread)
+        return values, UNIT * (24 + 6 * phase) + 1e-17
 
     def log_step(self, h: float) -> float:
+        """The log of the step over the normalisation of the normal density."""
         return math.log(h / (self.sigma * math.sqrt(2 * math.pi)))
 
     def log_mgf(self, x: Floats) -> Floats:
@@ -135,12 +166,13 @@ class SampledGaussianLoss(Loss):
     def _log_moment(self, c: float) -> float:
         if c == 0:
             return 0.0
+        if self.separated(c):
+            return float(np.logaddexp(*self._separated_logs(c)))
         if c > self.steepest:
             return self._steep_moment(c)
         angle = self.angle(c)
         h = 2 * math.pi * angle * self.sigma**2 / (DIGITS + self.stretch(c, angle))
-        low, high = self.ends(c)
-        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
+        x = self._grid(c, h)
         excess = (c if self.removes else -c) * self.log_ratio(x)
         base = self._log_density(x) + math.log(h)
         if float(np.max(excess)) > 1 or float(np.min(excess)) < -1:
@@ -150,7 +182,13 @@ class SampledGaussianLoss(Loss):
     @cached_property
     def steepest(self) -> float:
         """From this c on one term decides: the far hump (remove), or the largest loss (add)."""
-        return 4 * self.sigma**2 * (60 - 2 * math.log(self.weights[-1])) if self.removes else 1e9
+        if self.removes:
+            return 4 * self.sigma**2 * (60 - 2 * math.log(self.weights[-1]))
+        return max(4e6 * self.sigma**2, 1e4)
+
+    @property
+    def tilt_limit(self) -> float:  # type: ignore[override]
+        return math.inf if self.removes or self.separated(1.0) else self.steepest
 
     def _steep_moment(self, c: float) -> float:
         """Remove: the hump at s(1+c), all else being e^-60 of it. Add: at most c times the largest loss."""
@@ -169,6 +207,10 @@ class SampledGaussianLoss(Loss):
         arg r grows with y while angles stay under π/2, so the bound falls with t; the same strip theorem
         (with half-width v) makes the trapezoid sum of the bound itself exact to 1e-17.
         """
+        if self.separated(c):
+            logs = self._separated_logs(c)
+            falls = np.logaddexp(logs[0], logs[1] - (t / self.sigma) ** 2 / 2) - float(np.logaddexp(*logs))
+            return np.minimum(falls + 1e-15, 0.0)
         sizes, angles = self._absolute(c)
         bounds = [np.min(np.sum(sizes * np.exp(-when * angles), axis=-1)) for when in t]
         return np.minimum(np.log(np.array(bounds) + 1e-15), 0.0)
@@ -184,15 +226,40 @@ class SampledGaussianLoss(Loss):
         y = half * self.sigma**2 * 2.0 ** -np.arange(_SHIFTS)[:, None]
         log_r = self.log_ratio(x + 1j * y)
         logs = -(x**2 - y**2) / (2 * self.sigma**2) + self.power(c) * np.real(log_r)
-        unit = math.log(h / (self.sigma * math.sqrt(2 * math.pi))) - self._log_moment(c)
+        unit = self.log_step(h) - self._log_moment(c)
         return np.exp(logs + unit), np.imag(log_r)
 
     def _nodes(self, c: float, h: float) -> Floats:
         """The real parts of the quadrature nodes, without those that are too faint to count."""
-        low, high = self.ends(c)
-        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
+        x = self._grid(c, h)
         real = -(x**2) / (2 * self.sigma**2) + self.power(c) * self.log_ratio(x)
         return np.asarray(x[real > np.max(real) - FAINT])
+
+    def _grid(self, c: float, h: float) -> Floats:
+        """Equidistant nodes between the ends of M(c); only around its humps where all of them would be too many."""
+        low, high = self.ends(c)
+        first, last = math.floor(low / h), math.ceil(high / h)
+        if last - first <= MOST_NODES:
+            return np.arange(first, last + 1) * h
+        spans = sorted(self._hump(c, j * max(self.power(c), 0.0)) for j in range(self.steps + 1))
+        kept = [np.arange(math.floor(max(a, low) / h), math.ceil(min(b, high) / h) + 1) for a, b in spans]
+        return np.unique(np.concatenate(kept)) * h
+
+    def _hump(self, c: float, x: float) -> tuple[float, float]:
+        """Climb from x to x = (1+c) E[j | x], a maximum of the integrand, and return where that hump has ended."""
+        power, j = self.power(c), np.arange(self.steps + 1)
+
+        def height(at: float) -> float:
+            return -(at**2) / (2 * self.sigma**2) + power * float(self.log_ratio(np.float64(at)))
+
+        for _ in range(200):
+            logs = np.log(self.weights) + (j * x - j * j / 2) / self.sigma**2
+            x = power * float(np.sum(j * np.exp(logs - log_sum_exp(logs))))
+        top, reach = height(x), [2 * ENDS * self.sigma, 2 * ENDS * self.sigma]
+        for side, sign in enumerate((-1, 1)):
+            while height(x + sign * reach[side]) > top - 2 * FAINT and reach[side] < 1e6 * self.sigma:
+                reach[side] *= 1.5
+        return x - reach[0], x + reach[1]
 
     def profile(self, epsilon: Floats) -> Floats:
         if self.steps != 1:
@@ -248,9 +315,11 @@ class SampledGaussianLoss(Loss):
 
     @cached_property
     def _mean(self) -> float:
+        if self.separated(0.0):
+            stay, move = (q * math.log(q) for q in self.weights)
+            return stay + move + self.weights[1] / (2 * self.sigma**2) if self.removes else -math.log(self.weights[0])
         h = self.sigma * min(0.05, 0.05 * math.pi * self.sigma / self.steps)
-        low, high = -12 * self.sigma, self.steps + 12 * self.sigma
-        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
+        x = self._grid(0.0, h)
         losses = self.log_ratio(x) * (1 if self.removes else -1)
         # E L = E[L + e^{-L} - 1]: every term is positive, so a tiny mean keeps its digits.
         with np.errstate(over="ignore"):
@@ -272,8 +341,8 @@ def complex_log1p(z: Complexes) -> Complexes:
 
     |1+z|² - 1 is formed without cancellation near z = 0; away from it the plain logarithm is the accurate one.
     """
-    x, y = np.real(z), np.imag(z)
     small = np.abs(z) < 0.5
-    squared = np.where(small, x * (2 + x) + y * y, 0.0)
-    size = np.where(small, np.log1p(squared) / 2, np.log(np.where(small, 1.0, np.abs(1 + z))))
-    return size + 1j * np.arctan2(y, 1 + x)
+    near, far = np.where(small, z, 0.0), np.where(small, 0.0, z)
+    x, y = np.real(near), np.imag(near)
+    size = np.where(small, np.log1p(x * (2 + x) + y * y) / 2, np.log(np.abs(1 + far)))
+    return size + 1j * np.arctan2(np.imag(z), 1 + np.real(z))

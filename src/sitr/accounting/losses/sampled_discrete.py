@@ -37,6 +37,10 @@ class SampledDiscreteLoss(Loss):
     def smallest(self) -> float:  # type: ignore[override]
         return math.log1p(-self.q) if self.removes else -math.inf
 
+    @property
+    def tilt_limit(self) -> float:  # type: ignore[override]
+        return MOST_POINTS / 4 / self.sensitivity
+
     @lru_cache(maxsize=16)  # noqa: B019 - laws are frozen and small
     def _tilted(self, c: float) -> tuple[Floats, Floats, float]:
         """Return losses, tilted probabilities and ln M(c), over the integers that carry the tilted law.
@@ -63,7 +67,7 @@ class SampledDiscreteLoss(Loss):
     def _log_moment(self, c: float) -> float:
         if c == 0:
             return 0.0
-        if abs(c) * self.sensitivity > MOST_POINTS / 4:
+        if abs(c) > self.tilt_limit:
             # As an upper bound: mixing in P0 only lowers the divergence, and discrete noise is under ρα (THEORY 2.4).
             return (self.sensitivity / self.scale) ** 2 * c * (c + 1) / 2 if self.removes else c * self.largest
         return self._tilted(c)[2]

@@ -1,0 +1,95 @@
+"""What sampling and groups make of the parts of an event."""
+
+import pytest
+
+from sitr.accounting import (
+    ApproximateDP,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    Renyi,
+    ZeroConcentrated,
+)
+from sitr.errors import NoSuchGuarantee
+from tests.accounting.helpers import brute_delta, composed_outcomes, holds, response_outcomes, sampled
+
+
+def test_sampling_every_one_changes_nothing():
+    for event in (Gaussian(2.0), Laplace(2.0), RandomizedResponse(0.7), ApproximateDP(1.0, 1e-5)):
+        assert PoissonSampled(event, 1.0).epsilon(1e-6) == event.epsilon(1e-6)
+
+
+def test_gaussians_on_one_sample_are_one_gaussian():
+    once = PoissonSampled(Gaussian(3.0) * 9, 0.1).epsilon(1e-6)
+    assert once.upper == pytest.approx(PoissonSampled(Gaussian(1.0), 0.1).epsilon(1e-6).upper, rel=1e-9)
+
+
+def test_two_responses_on_one_sample_are_held():
+    p, q = sampled(*composed_outcomes(*response_outcomes(0.7, 2), 2), 0.2)
+    event = PoissonSampled(RandomizedResponse(0.7) * 2, 0.2)
+    for epsilon in (0.0, 0.1, 0.3):
+        found, truth = event.delta(epsilon), brute_delta(p, q, epsilon)
+        assert holds(found, truth, 1e-12)
+        assert found.upper <= truth * 1.05 + 1e-6
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.5])
+def test_a_sampled_composition_costs_less_than_without_sampling(rate):
+    inside = Gaussian(2.0) + Laplace(3.0) * 2
+    assert PoissonSampled(inside, rate).epsilon(1e-4).lower <= inside.epsilon(1e-4).upper
+    assert PoissonSampled(inside, rate).epsilon(1e-4).upper >= PoissonSampled(Gaussian(2.0), rate).epsilon(1e-4).lower
+
+
+def test_a_sampled_claim_costs_at_least_the_mechanism_that_meets_it():
+    for claim in (ZeroConcentrated(0.5), Renyi(formula=Gaussian(1.0)), Gaussian(1.0).cdp()):
+        found = PoissonSampled(claim, 0.1).epsilon(1e-5)
+        assert found.upper >= PoissonSampled(Gaussian(1.0), 0.1).epsilon(1e-5).lower
+
+
+def test_a_sampled_claim_of_nothing_costs_nothing():
+    assert PoissonSampled(ZeroConcentrated(0), 0.1).epsilon(1e-6).upper <= 1e-6
+    assert PoissonSampled(PureDP(0) * 2, 0.1).epsilon(1e-6).upper == 0
+
+
+def test_a_pure_group_has_the_multiple():
+    for event in (PureDP(0.5), Laplace(2.0), DiscreteLaplace(2.0), RandomizedResponse(0.7)):
+        assert event.group(3).pure() == pytest.approx(3 * event.pure(), rel=1e-12)
+
+
+def test_the_group_of_a_zcdp_claim_follows_its_theorem():
+    assert ZeroConcentrated(0.1).group(4).rdp(3) == pytest.approx(1.6 * 3)
+    assert ZeroConcentrated(0.1, 0.3).group(2).rdp(3) == pytest.approx(0.4 * 3 + 2 * 1.5 * 0.3)
+
+
+def test_the_group_of_a_table_of_orders_halves_the_orders():
+    pair = Renyi([(8, 0.1)]).group(2)
+    assert pair.rdp(4) == pytest.approx(0.3)
+
+
+def test_the_group_of_a_table_holds_the_mechanism():
+    event = Gaussian(5.0)
+    table = Renyi([(a, event.rdp(a)) for a in (4, 8, 16, 64, 256)])
+    for size in (2, 3, 4):
+        assert table.group(size).epsilon(1e-5).upper >= event.group(size).epsilon(1e-5).lower
+
+
+def test_a_sampled_group_grows_with_its_size():
+    event = PoissonSampled(Gaussian(1.0), 0.05) * 10
+    costs = [event.group(size).epsilon(1e-5) for size in (1, 2, 4)]
+    assert costs[0].upper < costs[1].lower < costs[1].upper < costs[2].lower
+
+
+@pytest.mark.parametrize(
+    "event", [ZeroConcentrated(0.1, delta=1e-6), Renyi([(2, 0.1)], delta=1e-6), Renyi(formula=Gaussian(1.0))], ids=repr
+)
+def test_a_group_that_is_not_proved_is_refused(event):
+    with pytest.raises(NoSuchGuarantee):
+        event.group(2)
+
+
+def test_a_very_large_sampled_group_is_refused():
+    with pytest.raises(NoSuchGuarantee):
+        PoissonSampled(Gaussian(1.0), 0.1).group(10**6)
