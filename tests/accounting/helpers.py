@@ -169,13 +169,18 @@ events = st.one_of(exact_events, sampled_events, claims)
 
 
 def _composed(children):
+    rows = st.lists(st.tuples(children, st.integers(1, 10**6)), min_size=1, max_size=4)
     return st.one_of(
-        st.lists(st.tuples(children, st.integers(1, 10**6)), min_size=1, max_size=4).map(
-            lambda rows: Composed(tuple(rows))
-        ),
+        rows.map(lambda several: Composed(tuple(several))),
         st.builds(PoissonSampled, children, rates),
         st.builds(lambda event: Renyi(formula=event), children),
     )
 
 
 nested_events = st.recursive(events, _composed, max_leaves=6)
+few_together = st.lists(st.tuples(events, st.integers(1, 100)), min_size=2, max_size=3)
+mixed_events = st.one_of(
+    events,
+    few_together.map(lambda several: Composed(tuple(several))),
+    st.builds(lambda event: Renyi(formula=event), events),
+)

@@ -163,7 +163,7 @@ def test_sampled_finite_mechanisms_equal_the_sum_over_all_outcomes(event, outcom
         found, truth = (PoissonSampled(event, rate) * times).delta(epsilon), brute_delta(p, q, epsilon)
         assert found.lower <= truth * (1 + 1e-11) + 1e-15
         assert found.upper >= truth * (1 - 1e-11) - 1e-15
-        assert narrow(found, relative=1e-6, absolute=1e-14)
+        assert narrow(found, relative=1e-4, absolute=1e-14)
 
 
 @pytest.mark.parametrize("event, outcomes", FINITE, ids=lambda value: repr(value)[:60])
@@ -202,7 +202,7 @@ def test_the_discrete_gaussian_of_theory(scale, epsilon, shown):
 
 @pytest.mark.parametrize("scale, shift", [(0.3, 1), (1.0, 1), (1.0, 3), (4.0, 1), (30.0, 2), (60.0, 1), (200.0, 7)])
 def test_one_discrete_gaussian_equals_its_direct_sum(scale, shift):
-    for epsilon in [0.0, 0.1, 1.0, 2.5]:
+    for epsilon in [0.0, 0.5 * shift / scale, 3.0 * shift / scale]:
         found, truth = DiscreteGaussian(scale, shift).delta(epsilon), discrete_gaussian_delta(scale, shift, epsilon)
         assert found.lower <= truth * (1 + mpmath.mpf(10) ** -12)
         assert truth * (1 - mpmath.mpf(10) ** -12) <= found.upper
@@ -503,8 +503,8 @@ NEVER = [NAN, -INF, -1, -1e-300, True, np.True_, "1", None, 1j, {}, 10**400, 1e3
 def bad_questions():
     for name, ask, more in QUESTIONS:
         for value in [*NEVER, *more]:
-            if name == "alpha" and value == 1e300:
-                continue  # a finite order
+            if name == "alpha" and value in (1e300, 10**400):
+                continue  # an order, if a large one
             huge = isinstance(value, int) and abs(value) > 10**300
             yield pytest.param(name, ask, value, id=f"{name}-{'huge' if huge else value!r}")
 

@@ -75,8 +75,8 @@ def bad_parameters():
         for value in [*NEVER, *more]:
             if name == "losses" and value == -1 and value is not True:
                 continue  # a negative loss is a loss
-            if name == "alpha" and value == 1e300:
-                continue  # a finite order, if a large one
+            if name == "alpha" and value in (1e300, 10**400):
+                continue  # an order, if a large one
             shown = "10**400" if isinstance(value, int) and value > 10**300 else repr(value)
             yield pytest.param(name, make, value, id=f"{number}-{name}-{shown}")
 

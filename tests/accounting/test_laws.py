@@ -31,6 +31,7 @@ from tests.accounting.helpers import (
     exact_events,
     law,
     logs,
+    mixed_events,
     narrow,
     nested_events,
     noises,
@@ -45,13 +46,7 @@ known_events = st.one_of(exact_events, sampled_events)
 counts = st.integers(1, 300)
 
 
-def agree(first, second, relative=1e-6):
-    """Whether two brackets speak of the same number, and both know it well."""
-    far = abs(first.upper - second.upper)
-    return overlap(first, second) and (first.upper == second.upper or far <= relative * max(first.upper, 1e-3))
-
-
-def strictly_no_more_private(worse, better):
+def costs_no_less(worse, better):
     """Nothing contradicts that `worse` costs at least as much as `better`."""
     return worse.upper >= better.lower
 
@@ -66,7 +61,10 @@ def test_a_multiple_equals_as_many_single_compositions(event, times, delta):
         type(event)(**{**event.parameters(), _strength(event): getattr(event, _strength(event)) * (1 + 1e-13 * i)})
         for i in range(times)
     ]
-    assert agree((event * times).epsilon(delta), compose(*nearly).epsilon(delta), 1e-4)
+    together, apart = (event * times).epsilon(delta), compose(*nearly).epsilon(delta)
+    assert together.lower <= apart.upper * (1 + 1e-9)
+    assert apart.lower <= together.upper * (1 + 1e-9)
+    assert together.upper == pytest.approx(apart.upper, rel=1e-4, abs=1e-9)
 
 
 def _strength(event):
@@ -100,7 +98,7 @@ def test_composing_with_nothing_changes_nothing(event, delta):
 @law(25)
 @given(events, events, small_deltas)
 def test_what_is_added_costs_something(first, second, delta):
-    assert strictly_no_more_private((first + second).epsilon(delta), first.epsilon(delta))
+    assert costs_no_less((first + second).epsilon(delta), first.epsilon(delta))
 
 
 @law(20)
@@ -161,8 +159,8 @@ def test_pure_dp_is_the_worst_of_its_epsilon(epsilon, rate, count, delta):
 # Answers are numbers.
 
 
-@law(40)
-@given(nested_events, small_deltas, st.floats(0, 20))
+@law(30)
+@given(mixed_events, small_deltas, st.floats(0, 20))
 def test_answers_are_never_nan_nor_outside_their_range(event, delta, epsilon):
     cost, chance = event.epsilon(delta), event.delta(epsilon)
     assert 0 <= cost.lower <= cost.upper
@@ -356,7 +354,8 @@ def test_the_tradeoff_curve_falls_is_convex_and_lies_under_the_diagonal(event, c
     for x, found in ((a, low), (b, middle), (c, high)):
         assert 0 <= found.lower <= found.upper <= 1 - x + 1e-12
     share = (c - b) / (c - a)
-    assert middle.lower <= share * low.upper + (1 - share) * high.upper + 1e-12
+    if event.parts[0][0].is_symmetric:  # otherwise it is the lesser of two convex curves
+        assert middle.lower <= share * low.upper + (1 - share) * high.upper + 1e-12
 
 
 @law(25)
@@ -413,8 +412,8 @@ def test_json_gives_the_same_event_back(event):
     assert Event.from_dict(event.to_dict()).adjacency == event.adjacency
 
 
-@law(10)
-@given(nested_events, small_deltas)
+@law(8)
+@given(mixed_events, small_deltas)
 def test_what_json_gives_back_costs_the_same(event, delta):
     assert Event.from_json(event.to_json()).epsilon(delta) == event.epsilon(delta)
 

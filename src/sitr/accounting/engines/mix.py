@@ -138,7 +138,7 @@ def chernoff_epsilon(mix: Measure, c: float, log_delta: float) -> float:
     return (float(mix.log_mgf(c)) + float(log_kappa(c)) - log_delta) / c
 
 
-def chernoff_delta(mix: Mix, epsilon: float) -> float:
+def chernoff_delta(mix: Measure, epsilon: float) -> float:
     """Return ln of Chernoff's bound on δ(ε), for the best order: the profile that a Rényi curve implies."""
 
     def log_bound(c: float) -> float:

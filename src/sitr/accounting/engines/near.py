@@ -1,8 +1,7 @@
-"""Steps of small loss at tiny rates: the law without far steps, which can be tilted as steeply as δ asks.
+"""The law of steps that pass a gate: light at every tilt, where the whole law is not.
 
 A sampled step can lose more than any tilt tolerates, however small its loss usually is: e^{cL} is dominated by steps
-that never happen. A gate that shuts doubly exponentially keeps those out of the line; compositions in which some step
-is kept out lose more than ε anyway, and their share of δ is P of them less e^ε times Q of them, in closed form.
+that never happen. Behind gates those are gone, and the line can be tilted as steeply as δ asks.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..losses import cuts
+from ..losses.cuts import Gate
 from ..losses.law import UNIT, Complexes, Floats, waves, waves_error
 from .line import Line, choose_grid
 from .mix import Mix, best_tilt
 from .rare import LOWEST, lowest, rare_laws
 
 GOAL = 1e-5  # the relative width aimed at
-SHUT = 20  # widths between where a step lifts the loss above ε and where its gate shuts
+SHUT = 20.0  # widths between where a step lifts the loss above ε and where its gate shuts
 
 
 class Near:
-    """The measure of compositions whose every step passed the gate; it stands where a `Mix` does on the line."""
+    """The measure of compositions whose every step passes its gate; it stands where a `Mix` does on the line."""
 
     reach = math.inf
     largest = math.inf
+    mass = 1.0
 
-    def __init__(self, mix: Mix, gates: list[float], scale: float) -> None:
-        """Shut the gate of each sampled law at its own x; `scale` is the size of the losses that matter."""
+    def __init__(self, mix: Mix, gates: list[Gate], scale: float) -> None:
+        """Gate each sampled law of the mix; `scale` is the size of the losses that matter."""
         self.mean = scale**2 / 2
-        self.sampled = rare_laws(mix)
-        self.gates = gates
-        self.others = Mix(tuple(part for part in mix.parts if part not in self.sampled), mix.m2)
-        self.laws = list(zip(self.sampled, gates, strict=True))
+        sampled = rare_laws(mix)
+        self.gates = list(zip(gates, (n for _, n in sampled), strict=True))
+        self.others = Mix(tuple(part for part in mix.parts if part not in sampled), mix.m2)
 
     def log_mgf(self, x: Floats | float) -> Floats:
         """Return the log of the measure's moment generating function at real x."""
@@ -42,33 +41,27 @@ class Near:
 
     @lru_cache(maxsize=256)  # noqa: B019 - a measure lives for one question
     def _log_mgf(self, c: float) -> float:
-        gated = math.fsum(n * cuts.log_near_moment(loss, c, gate) for (loss, n), gate in self.laws)
-        return float(self.others.log_mgf(c)) + gated
+        return float(self.others.log_mgf(c)) + math.fsum(n * gate.log_passed(c) for gate, n in self.gates)
 
     def log_mgf_error(self, c: float) -> float:
-        return self.others.log_mgf_error(c) + sum(n * UNIT * 64 for _, n in self.sampled) + 1e-12
-
-    @property
-    def mass(self) -> float:
-        return 1.0
+        return self.others.log_mgf_error(c) + sum(n * UNIT * 64 for _, n in self.gates) + 1e-12
 
     def work(self, c: float) -> int:
-        return sum(int(cuts.near(loss, c, gate)[0].size) for (loss, _), gate in self.laws) + self.others.work(c)
+        return sum(int(gate.passed(c)[0].size) for gate, _ in self.gates) + self.others.work(c)
 
     def log_decay(self, c: float, t: Floats) -> Floats:
-        """Bound each gated transform by the integral of absolute values on the moved line, for the best of several."""
         total = self.others.log_decay(c, t)
-        for (loss, n), gate in self.laws:
-            total = total + n * cuts.log_near_decay(loss, c, gate, t)
+        for gate, n in self.gates:
+            total = total + n * gate.log_decay(c, t)
         return total
 
     def ratios(self, c: float, step: float, count: int, whisper: float) -> tuple[Complexes, float]:
         """Return the transform on the line over its value at c, and a bound on each error."""
         values, noise = self.others.ratios(c, step, count, whisper)
         size, turn = np.zeros(count + 1), np.zeros(count + 1)
-        for (loss, n), gate in self.laws:
-            losses, logs = cuts.near(loss, c, gate)
-            weights = np.exp(logs - cuts.log_near_moment(loss, c, gate))
+        for gate, n in self.gates:
+            losses, logs = gate.passed(c)
+            weights = np.exp(logs - gate.log_passed(c))
             gated = waves(losses, weights, step, count)
             size += n * np.log(np.maximum(np.abs(gated), 1e-300))
             turn += n * np.angle(gated)
@@ -76,17 +69,21 @@ class Near:
             noise += n * (2 * waves_error(np.abs(losses), np.abs(weights), step * count) + 2 * tilt + 8 * UNIT)
         return values * np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi)), noise
 
-    def kept_out(self, c: float) -> float:
-        """The mass, of P (c = 0) or Q (c = -1), of compositions in which some step was kept out."""
-        return -math.expm1(math.fsum(n * math.log1p(-cuts.beyond(loss, c, gate)) for (loss, n), gate in self.laws))
+    def stopped_mass(self, c: float) -> float:
+        """The mass, of P (c = 0) or Q (c = -1), of compositions in which some step is stopped."""
+        return -math.expm1(math.fsum(n * math.log1p(-math.exp(gate.log_stopped(c))) for gate, n in self.gates))
 
 
 class Gated:
-    """Two-sided bounds on δ(ε): the gated measure by its line, what was kept out in closed form."""
+    """Two-sided bounds on δ(ε): what passes by its line, what is stopped in closed form.
+
+    A composition with a stopped step loses more than ε, so its share of δ is P of it less e^ε times Q of it, plus at
+    most `leak`, the mean of (e^{ε-L} - 1)_+ where a step is stopped and the loss is under ε all the same.
+    """
 
     def __init__(self, near: Near, line: Line, leak: float) -> None:
         self.line, self.leak = line, leak
-        self.p, self.q = near.kept_out(0.0), near.kept_out(-1.0)
+        self.p, self.q = near.stopped_mass(0.0), near.stopped_mass(-1.0)
 
     def _far(self, epsilon: float) -> float:
         return self.p - math.exp(min(epsilon, 700.0)) * self.q
@@ -110,13 +107,11 @@ def gated_at(mix: Mix, epsilon: float, log_delta: float) -> Gated | None:
     if not math.isfinite(mix.smallest):
         return None
     room = epsilon + lowest(mix)
-    levels = [loss.where(room) for loss, _ in rare_laws(mix)]
-    gates = [level + SHUT * cuts.gate_width(loss) for level, (loss, _) in zip(levels, rare_laws(mix), strict=True)]
-    near = Near(mix, gates, epsilon / 5)
-    early = (n * cuts.beyond(loss, 0.0, g, x) for (loss, n), g, x in zip(near.sampled, gates, levels, strict=True))
-    # (e^{ε-L} - 1)_+ where a step was kept out: it came early, or the others fell lower than they do.
+    laws = rare_laws(mix)
+    near = Near(mix, [Gate.sharp(loss, room, SHUT) for loss, _ in laws], epsilon / 5)
+    early = [n * math.exp(gate.log_stopped_before(0.0, gate.loss.where(room))) for gate, n in near.gates]
     worst = math.expm1(min(epsilon - mix.smallest, 700.0))
-    leak = worst * (math.fsum(early) + math.exp(-LOWEST) * near.kept_out(0.0))
+    leak = worst * (math.fsum(early) + math.exp(-LOWEST) * near.stopped_mass(0.0))
     c = best_tilt(near, log_delta)
-    slope = -log_delta / epsilon
-    return Gated(near, Line(near, choose_grid(near, c, epsilon, log_delta, GOAL, slope=slope)), leak)
+    grid = choose_grid(near, c, epsilon, log_delta, GOAL, slope=-log_delta / epsilon)
+    return Gated(near, Line(near, grid), leak)

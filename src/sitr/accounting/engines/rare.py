@@ -1,12 +1,12 @@
 """Rare events: few steps at tiny sampling rates, or deep δ, where no tilt of the whole law peaks at ε.
 
-There the loss of a sampled step is lognormal-like: one step of n makes the loss. Its moment generating function is
-cut softly into a body and a rare part, M = M_b + M_r, and the line integrates what has at least one rare step,
+There the loss of a sampled step is lognormal-like: one step of n makes the loss. A gate cuts its moment generating
+function into a body and a rare part, M = M_b + M_r, and the line integrates what has at least one rare step,
 
     e^K - e^{K_b} = e^{K_b} expm1( Σ n_j ln(1 + M_r,j / M_b,j) ),
 
-a positive measure, so that Poisson summation still gives an upper bound. What the body alone contributes to δ is at
-least 0 and at most Chernoff's bound at a tilt of its own, which the body, having no rare steps, allows to be steep.
+a positive measure, so that Poisson summation still gives an upper bound. The body, having no rare steps, has a line of
+its own at a steeper tilt (`near.py`).
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..losses import cuts
+from ..losses.cuts import Gate
 from ..losses.law import UNIT, Complexes, Floats, waves, waves_error
 from ..losses.sampled import SampledGaussianLoss, complex_expm1, complex_log1p
-from .mix import Mix, log_kappa, minimise
+from .mix import Mix
 
 
 class Rare:
     """The measure of compositions with at least one rare step; it stands where a `Mix` does on the line.
 
-    With `far` edges, steps beyond those are left out of it as well (they are summed in closed form: `far_part`).
+    With `far` gates, steps that those stop are left out of it as well (they are summed in closed form: `far_part`).
     """
 
     reach = math.inf
     largest = math.inf
 
-    def __init__(self, mix: Mix, edges: list[float], scale: float, far: list[float] | None = None) -> None:
-        """Cut each sampled law of the mix at its own x = edge; `scale` is the size of the losses that matter."""
+    def __init__(self, mix: Mix, gates: list[Gate], scale: float, far: list[Gate] | None = None) -> None:
+        """Split each sampled law of the mix at its gate; `scale` is the size of the losses that matter."""
         self.mean = scale**2 / 2
         self.sampled = rare_laws(mix)
         self.others = Mix(tuple(part for part in mix.parts if part not in self.sampled), mix.m2)
-        self.edges, self.far = edges, far
-        self.cuts = list(zip(self.sampled, edges, far or [math.inf] * len(edges), strict=True))
+        beyond: list[Gate | None] = list(far) if far else [None] * len(gates)
+        self.cuts = list(zip(self.sampled, gates, beyond, strict=True))
+        self.smallest = mix.smallest
 
     @lru_cache(maxsize=256)  # noqa: B019 - a measure lives for one question
     def _shares(self, c: float) -> tuple[tuple[float, float], ...]:
         """Return M_r(c)/M(c), the far part included, and M_f(c)/M(c), of each sampled law."""
         found = []
-        for (loss, _), edge, far in self.cuts:
+        for (loss, _), gate, far in self.cuts:
             whole = float(loss.log_mgf(np.float64(c)))
-            parts = (cuts.log_rare_moment(loss, c, x) - whole if math.isfinite(x) else -math.inf for x in (edge, far))
-            rare, beyond = (min(math.exp(part), HIGHEST) for part in parts)
-            found.append((rare, beyond))
+            rare = min(math.exp(gate.log_stopped(c) - whole), HIGHEST)
+            found.append((rare, min(math.exp(far.log_stopped(c) - whole), rare) if far else 0.0))
         return tuple(found)
 
     def _exponent(self, c: float) -> float:
-        """Σ n ln(1 + M_m/M_b) at real c, M_m what lies between the edges."""
+        """Σ n ln(1 + M_m/M_b) at real c, M_m what lies between the gates."""
         pairs = zip(self.sampled, self._shares(c), strict=True)
         return math.fsum(n * math.log1p((rare - far) / (1 - rare)) for (_, n), (rare, far) in pairs)
 
@@ -80,10 +80,6 @@ class Rare:
     def mass(self) -> float:
         return math.exp(self._log_mgf(0.0))
 
-    @property
-    def smallest(self) -> float:
-        return self.others.smallest + math.fsum(n * loss.smallest for loss, n in self.sampled)
-
     def far_part(self, epsilon: float) -> float:
         """Return E[1 - e^{ε-L}; some step is far]: P of it less e^ε times Q of it, in closed form.
 
@@ -93,8 +89,8 @@ class Rare:
         return p - math.exp(min(epsilon, 700.0)) * q
 
     def work(self, c: float) -> int:
-        rare = (2 * cuts.rare(loss, c, edge)[0].size + loss.work(c) for (loss, _), edge, _ in self.cuts)
-        return int(sum(rare)) + self.others.work(c)
+        rare = (2 * int(gate.stopped(c)[0].size) + loss.work(c) for (loss, _), gate, _ in self.cuts)
+        return sum(rare) + self.others.work(c)
 
     def log_decay(self, c: float, t: Floats) -> Floats:
         """|Π(b+r)^n - Π b^n| ≤ Π(|b| + |r|)^n, with |b| ≤ (decay + share)/(1 - share) in units of M_b(c)."""
@@ -113,45 +109,26 @@ class Rare:
         values, noise = self.others.ratios(c, step, count, whisper)
         size, turn = np.zeros(count + 1), np.zeros(count + 1)
         exponent, rough = np.zeros(count + 1, dtype=np.complex128), 0.0
-        for ((loss, n), edge, far), (share, _) in zip(self.cuts, self._shares(c), strict=True):
-            unit = 1 - share
+        for ((loss, n), gate, far), (share, _) in zip(self.cuts, self._shares(c), strict=True):
+            unit = float(loss.log_mgf(np.float64(c))) + math.log1p(-share)
             whole, whole_error = loss.ratios(c, step, count)
-            losses, logs = cuts.rare(loss, c, edge)
-            weights = np.exp(logs - float(loss.log_mgf(np.float64(c)))) / unit
+            losses, logs, kept = gate.stopped(c, far)
+            weights = np.exp(logs - unit)
             rare = waves(losses, weights, step, count)
-            body = whole / unit - rare
-            if math.isfinite(far):
-                weights = weights * cuts.kept(loss, c, edge, far)
-                rare = waves(losses, weights, step, count)
+            body = whole / (1 - share) - rare
+            weights = weights * kept
+            middle = waves(losses, weights, step, count) if far else rare
             rare_error = waves_error(np.abs(losses), np.abs(weights), step * count)
             size += n * np.log(np.maximum(np.abs(body), 1e-300))
             turn += n * np.angle(body)
-            exponent += n * complex_log1p(rare / np.where(np.abs(body) > 0, body, 1.0))
-            noise += n * (2 * (whole_error / unit + rare_error) + 8 * UNIT)
+            exponent += n * complex_log1p(middle / np.where(np.abs(body) > 0, body, 1.0))
+            noise += n * (2 * (whole_error / (1 - share) + rare_error) + 8 * UNIT)
             rough += n * 2 * rare_error
         at_c = self._exponent(c)
         moved = (
             np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi)) * complex_expm1(exponent) / math.expm1(at_c)
         )
         return moved * values, noise + rough * math.exp(at_c) / math.expm1(at_c)
-
-    def body_bound(self, epsilon: float) -> tuple[float, float, float]:
-        """Return tilt and log of Chernoff's bound on what the body alone adds to δ(ε), and what leaks past the cut."""
-        return self._chernoff_within(self.edges, epsilon)
-
-    def far_bound(self, epsilon: float) -> tuple[float, float, float]:
-        """The same for compositions without far steps."""
-        return self._chernoff_within(self.far or [], epsilon)
-
-    def _chernoff_within(self, edges: list[float], epsilon: float) -> tuple[float, float, float]:
-        laws = list(zip(self.sampled, edges, strict=True))
-
-        def log_bound(c: float) -> float:
-            body = math.fsum(n * cuts.log_body_moment(loss, c, edge) for (loss, n), edge in laws)
-            return float(self.others.log_mgf(c)) + body + float(log_kappa(c)) - c * epsilon
-
-        c = minimise(log_bound, 10 / max(epsilon, 1e-9), 0.05)
-        return c, log_bound(c), math.fsum(n * cuts.leak(loss, edge) for (loss, n), edge in laws)
 
 
 LOWEST = 28.0  # nats: how improbable a sum of losses under `lowest` is

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..losses.gaussian import log_profile
+from ..losses.law import UNIT
 from .certify import Bounds, certify
 from .lattice import AtomSum, LatticeSum, enumerated, lattice_sum
 from .line import GOAL, Grid, Line, choose_grid
@@ -118,13 +119,25 @@ def epsilon_of(mix: Mix, delta: float) -> Found:
             return Found(math.inf, math.inf, "infinite-loss mass")
         return Found(max(mix.largest, 0.0), max(mix.largest, 0.0), "largest loss")
     finite = (delta - mix.infinite_mass) / (1 - mix.infinite_mass)
-    if finite >= 1 or mix.largest <= 0:
+    if mix.infinite_mass == 0:
+        return _finite_epsilon(mix, finite)
+    # The difference is known to a few units of δ only, which matters where δ is nearly all infinite-loss mass.
+    slack = 16 * UNIT * delta
+    if finite <= slack:
+        return Found(0.0, max(mix.largest, 0.0), "largest loss")
+    safe = _finite_epsilon(mix, finite - slack)
+    return Found(_finite_epsilon(mix, finite + slack).lower, safe.upper, safe.method)
+
+
+def _finite_epsilon(mix: Mix, delta: float) -> Found:
+    """Bracket ε for the law given that every loss is finite."""
+    if delta >= 1 or mix.largest <= 0:
         return Found(0.0, 0.0, "largest loss")
-    found = _top_atom(mix, finite)
+    found = _top_atom(mix, delta)
     if found.narrow:
         return found
     closed = _closed_form(mix)
-    return found.meet(closed.epsilon(finite) if closed is not None else _numerical(mix, finite))
+    return found.meet(closed.epsilon(delta) if closed is not None else _numerical(mix, delta))
 
 
 class ClosedForm:
@@ -201,42 +214,49 @@ def _numerical(mix: Mix, delta: float) -> Found:
     grid = choose_grid(mix, c, start, log_delta)
     # Where sampled steps do not make |M| fall by themselves, they are rare: cutting them off beats smoothing.
     if rare_laws(mix) and grid.whisper > 0:
-        found = _rare(mix, found, delta)
+        found = _rare(mix, found, delta, start)
         return found if found.within(RARE) else found.meet(_on_line(mix, grid, start, delta))
     found = found.meet(_on_line(mix, grid, start, delta))
     if rare_laws(mix) and not found.narrow:
-        found = _rare(mix, found, delta)
+        found = _rare(mix, found, delta, start)
         return found if found.within(RARE) else _harder(mix, found, delta)
     if few is not None and not found.narrow:
         found = found.meet(_solved(AtomSum(*few), delta, log_delta, "enumeration", c))
     return found if found.narrow else _harder(mix, found, delta)
 
 
-def _rare(mix: Mix, found: Found, delta: float) -> Found:
-    """Keep rare steps off the line, by a gate where losses are small and by a split where they are heavy."""
+def _rare(mix: Mix, found: Found, delta: float, saddle: float) -> Found:
+    """Keep rare steps off the line, by a gate where losses are small and by a split where they are heavy.
+
+    Both must be told about where ε is: where one step makes the loss, or else where the saddle point has it.
+    """
     gentle = min(loss.sigma for loss, _ in rare_laws(mix)) > GENTLE
     ways = ((gated_at, "gated line"), (split_at, "split line"))
+    starts = sorted({single_jump(mix, delta, found.upper), min(saddle, found.upper)}, reverse=gentle)
     for way, method in ways if gentle else ways[::-1]:
-        found = _by_way(way, method, mix, found, delta)
-        if found.within(RARE):
-            break
+        for start in starts:
+            found = _by_way(way, method, mix, found, delta, start)
+            if found.within(RARE):
+                return found
     return found
 
 
-def _by_way(way: Callable[..., Split | Gated | None], method: str, mix: Mix, found: Found, delta: float) -> Found:
-    """Solve with a way of bounding δ that must be told about where ε is; ask again where it was told wrong."""
+def _by_way(
+    way: Callable[..., Split | Gated | None], method: str, mix: Mix, found: Found, delta: float, start: float
+) -> Found:
+    """Solve with a way of bounding δ that is tuned near ε; ask again where it was tuned elsewhere."""
     log_delta = math.log(delta)
-    epsilon = min(max(single_jump(mix, delta, found.upper), found.lower), found.upper)
+    epsilon = min(max(start, found.lower), found.upper)
     for _ in range(3):
-        bounds = way(mix, epsilon, log_delta)
+        bounds = way(mix, epsilon, log_delta) if epsilon > 0 else None
         if bounds is None:
             break
-        proposed = min(max(bounds.guess(log_delta, epsilon), found.lower), found.upper)
+        proposed = min(max(bounds.guess(log_delta, epsilon), found.lower, epsilon / 4), found.upper)
         lower, upper = certify(bounds, delta, proposed, _slope(bounds, proposed))
         found = found.meet(Found(lower, upper, method))
         if found.within(RARE) or abs(proposed - epsilon) < 0.02 * epsilon:
             break
-        epsilon = max(proposed, epsilon / 2)
+        epsilon = proposed
     return found
 
 
@@ -314,8 +334,15 @@ def candidates(mix: Mix, epsilon: float) -> Iterator[tuple[Bounds, str]]:
     if on_lattice is not None:
         yield on_lattice, "lattice"
     log_delta = min(float(mix.log_mgf(c)) + log_main - c * epsilon, -1e-3)
-    line = Line(mix, choose_grid(mix, c, epsilon, log_delta))
+    # A whisper moves ln δ by about w² c(1+c): the width aimed at is that of δ here, not of ε.
+    line = Line(mix, choose_grid(mix, c, epsilon, log_delta, GOAL / max(c * epsilon, 1.0)))
     yield line, line.method
+    if rare_laws(mix) and epsilon > 0:
+        jump = sum(n * float(loss.profile(np.float64(epsilon))) for loss, n in rare_laws(mix))
+        for way, method in ((split_at, "split line"), (gated_at, "gated line")):
+            bounds = way(mix, epsilon, math.log(jump)) if 0 < jump < 1 else None
+            if bounds is not None:
+                yield bounds, method
 
 
 def best_bounds(mix: Mix, epsilon: float) -> Bounds:

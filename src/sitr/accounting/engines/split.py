@@ -1,4 +1,4 @@
-"""δ(ε) with rare steps cut off: the line over the rare measure, and Chernoff over the body."""
+"""δ(ε) with rare steps split off: a line over the rare measure, and a steeper one over the body."""
 
 from __future__ import annotations
 
@@ -6,38 +6,62 @@ import math
 
 import numpy as np
 
-from ..losses.cuts import cut_width
+from ..losses.cuts import Gate
 from .line import Line, choose_grid, period_of
-from .mix import Mix, best_tilt
+from .mix import Mix, best_tilt, chernoff_delta, log_kappa
+from .near import Near
 from .rare import LOWEST, Rare, lowest, rare_laws
 
-SHARES = (0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12, 0.07)  # of ε: where to try the cut
-BODY = math.log(1e-8)  # what the body may add to δ, as a share of it
+SHARE = 0.5  # of ε: a step that loses so much is rare
+NEGLIGIBLE = math.log(1e-8)  # a body whose Chernoff bound is under this share of δ needs no line
 GOAL = 2e-6  # the relative width aimed at
 SLOW = 0.5  # a tilt times ε under this makes the plain line long: far steps are then summed apart
 
 
+class Body:
+    """Bounds on what compositions without rare steps add to δ(ε): by Chernoff where negligible, else by a line."""
+
+    def __init__(self, near: Near, epsilon: float, log_delta: float) -> None:
+        self.near, self.tilt = near, best_tilt(near, log_delta + NEGLIGIBLE)
+        self.height = float(near.log_mgf(self.tilt)) + float(log_kappa(self.tilt))
+        self.line: Line | None = None
+        if self.height - self.tilt * epsilon > log_delta + NEGLIGIBLE:
+            c = best_tilt(near, max(log_delta, chernoff_delta(near, epsilon)))
+            self.line = Line(near, choose_grid(near, c, epsilon, log_delta, GOAL))
+
+    def upper(self, epsilon: float) -> float:
+        """Return an upper bound on the body's share of δ(ε)."""
+        bound = math.exp(min(self.height - self.tilt * epsilon, 0.0)) * (1 + 1e-6)
+        return bound if self.line is None else min(bound, self.line.upper(epsilon))
+
+    def lower(self, epsilon: float) -> float:
+        """Return a lower bound on the body's share of δ(ε)."""
+        return 0.0 if self.line is None else max(self.line.lower(epsilon), 0.0)
+
+
 class Split:
-    """Two-sided bounds on δ(ε): the rare measure by its line, the body by Chernoff at a fixed tilt."""
+    """Two-sided bounds on δ(ε): the rare measure by its line, and the body."""
 
-    def __init__(self, line: Line, tilt: float, body: float, leak: float) -> None:
-        """Take the body's log bound at ε = 0, which falls with slope `tilt`."""
-        self.line, self.tilt, self.body, self.leak = line, tilt, body, leak
-
-    def _body(self, epsilon: float) -> float:
-        return math.exp(min(self.body - self.tilt * epsilon, 0.0)) * (1 + 1e-3) + self.leak * (1 + 1e-9)
+    def __init__(self, line: Line, body: Body) -> None:
+        self.line, self.body = line, body
 
     def upper(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε)."""
-        return self.line.upper(epsilon) + self._body(epsilon)
+        return self.line.upper(epsilon) + self.body.upper(epsilon)
 
     def lower(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε)."""
-        return self.line.lower(epsilon)
+        return self.line.lower(epsilon) + self.body.lower(epsilon)
 
     def guess(self, log_delta: float, start: float) -> float:
-        """Propose an ε; nothing is claimed of it."""
-        return self.line.guess(log_delta, start)
+        """Propose an ε by bisection on the middle of both bounds; nothing is claimed of it."""
+        delta = math.exp(log_delta)
+        low, high = start / 4, start * 4
+        while high - low > 1e-13 * high:
+            middle = (low + high) / 2
+            above = self.upper(middle) + self.lower(middle) > 2 * delta
+            low, high = (middle, high) if above else (low, middle)
+        return (low + high) / 2
 
 
 class FarSplit(Split):
@@ -47,70 +71,52 @@ class FarSplit(Split):
     Far steps lift the loss above ε by themselves, and their share of δ is a closed form.
     """
 
-    def __init__(self, line: Line, tilt: float, body: float, leak: float, above: tuple[float, float, float]) -> None:
-        super().__init__(line, tilt, body, leak)
-        assert isinstance(line.mix, Rare)
-        self.rare = line.mix
-        self.above = above
-        self.far = self.rare.far_part(-math.inf)
-        self.zero, self.minus = (math.exp(float(self.rare.log_mgf(x))) for x in (0.0, -1.0))
+    def __init__(self, line: Line, body: Body, rare: Rare, above: tuple[float, float], early: float) -> None:
+        """Take the log of a bound on δ without far steps at ε = 0 and its slope; and what was called far too early."""
+        super().__init__(line, body)
+        self.rare, self.above, self.early = rare, above, early
+        self.far = rare.far_part(-math.inf)
+        self.zero, self.minus = (math.exp(float(rare.log_mgf(x))) for x in (0.0, -1.0))
 
     def _below(self, epsilon: float) -> float:
         c, period = self.line.grid.c, self.line.grid.period
         first = self.zero * math.exp(-c * period) / -math.expm1(-c * period)
-        return first - math.exp(min(epsilon, 700.0)) * self.minus * math.exp(-(c + 1) * period) / -math.expm1(
-            -(c + 1) * period
-        )
+        second = self.minus * math.exp(-(c + 1) * period) / -math.expm1(-(c + 1) * period)
+        return first - math.exp(min(epsilon, 700.0)) * second
 
-    def _slack(self, epsilon: float) -> float:
-        """Rounding of the closed forms, each a difference of sums near `zero`."""
-        scale = self.zero / -math.expm1(-self.line.grid.c * self.line.grid.period) + self.far
-        # Where the others fall lower than they do, a far step does not lift the loss above ε.
-        fallen = math.expm1(min(epsilon - self.rare.smallest, 700.0)) * math.exp(-LOWEST) * self.far
-        return 1e-12 * scale + 4 * self.leak + fallen
+    def _leak(self, epsilon: float) -> float:
+        """The mean of (e^{ε-L} - 1)_+ where a step is far and the loss is under ε all the same."""
+        return math.expm1(min(epsilon - self.rare.smallest, 700.0)) * (self.early + math.exp(-LOWEST) * self.far)
+
+    def _rounding(self) -> float:
+        """Of the closed forms, each a difference of sums near `zero`."""
+        return 1e-12 * (self.zero / -math.expm1(-self.line.grid.c * self.line.grid.period) + self.far)
 
     def upper(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε)."""
-        known = self.rare.far_part(epsilon) - self._below(epsilon)
-        return self.line.upper(epsilon) + known + self._slack(epsilon) + self._body(epsilon)
+        known = self.rare.far_part(epsilon) - self._below(epsilon) + self._rounding() + self._leak(epsilon)
+        return super().upper(epsilon) + known
 
     def lower(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε)."""
-        tilt, log_bound, leak = self.above
+        height, tilt = self.above
         c, period = self.line.grid.c, self.line.grid.period
-        beyond = math.exp(min(log_bound - tilt * epsilon, 0.0)) / -math.expm1(-(tilt - c) * period)
-        beyond += leak * math.exp(c * period) / (c * period) * 10
-        known = self.rare.far_part(epsilon) - self._below(epsilon) - beyond
-        return self.line.lower_without_aliases(epsilon) + known - self._slack(epsilon)
-
-    def guess(self, log_delta: float, start: float) -> float:
-        """Propose an ε by bisection on the middle of both bounds."""
-        delta = math.exp(log_delta)
-        low, high = start / 4, start * 4
-        for _ in range(60):
-            middle = (low + high) / 2
-            above = self.upper(middle) + self.lower(middle) > 2 * delta
-            low, high = (middle, high) if above else (low, middle)
-        return (low + high) / 2
+        beyond = math.exp(min(height - tilt * (epsilon + period) + c * period, 0.0)) / -math.expm1(-(tilt - c) * period)
+        known = self.rare.far_part(epsilon) - self._below(epsilon) - beyond - self._rounding()
+        return self.line.lower_without_aliases(epsilon) + self.body.lower(epsilon) + known
 
 
 def split_at(mix: Mix, epsilon: float, log_delta: float) -> Split | None:
-    """Cut where the body alone cannot reach ε, and put the rest on a line; None if no cut does."""
+    """Split at half of ε; and leave far steps out where no tilt that M tolerates is steep beside ε."""
     laws = [loss for loss, _ in rare_laws(mix)]
-    for share in SHARES:
-        edges = [loss.where(share * epsilon) for loss in laws]
-        rare = Rare(mix, edges, epsilon / 5)
-        tilt, log_bound, leak = rare.body_bound(epsilon)
-        if log_bound <= log_delta + BODY and (leak == 0 or math.log(leak) <= log_delta + BODY):
-            break
-    else:
-        return None
-    body = log_bound + tilt * epsilon
+    gates = [Gate.soft(loss, SHARE * epsilon) for loss in laws]
+    rare = Rare(mix, gates, epsilon / 5)
+    body = Body(Near(mix, gates, epsilon / 5), epsilon, log_delta)
     steepest = best_tilt(rare, log_delta)
-    if steepest * epsilon < SLOW and math.isfinite(rare.smallest):
-        return _without_far(mix, edges, epsilon, log_delta, steepest, (tilt, body, leak))
+    if steepest * epsilon < SLOW and math.isfinite(mix.smallest):
+        return _without_far(mix, gates, epsilon, log_delta, steepest, body)
     c = _roomy_tilt(rare, steepest, epsilon, log_delta)
-    return Split(Line(rare, choose_grid(rare, c, epsilon, log_delta, GOAL)), tilt, body, leak)
+    return Split(Line(rare, choose_grid(rare, c, epsilon, log_delta, GOAL)), body)
 
 
 def _roomy_tilt(rare: Rare, steepest: float, epsilon: float, log_delta: float) -> float:
@@ -126,20 +132,24 @@ def _roomy_tilt(rare: Rare, steepest: float, epsilon: float, log_delta: float) -
 
 
 def _without_far(
-    mix: Mix, edges: list[float], epsilon: float, log_delta: float, steepest: float, body: tuple[float, float, float]
+    mix: Mix, gates: list[Gate], epsilon: float, log_delta: float, steepest: float, body: Body
 ) -> FarSplit | None:
-    """Leave out steps that lift the loss to three times what is needed, and choose the period by what is left."""
-    laws = [loss for loss, _ in rare_laws(mix)]
+    """Leave out steps that lift the loss well above ε, and choose the period by what is left."""
     room = epsilon + lowest(mix)
-    far = [loss.where(3 * room) + cut_width(loss) * 6 for loss in laws]
-    rare = Rare(mix, edges, epsilon / 5, far)
+    far = [Gate.soft(gate.loss, 3 * room) for gate in gates]
+    early = math.fsum(
+        n * math.exp(gate.log_stopped_before(0.0, gate.loss.where(room)))
+        for gate, (_, n) in zip(far, rare_laws(mix), strict=True)
+    )
+    rare, near = Rare(mix, gates, epsilon / 5, far), Near(mix, far, epsilon / 5)
     for factor in (6, 9, 14, 20, 30, 45, 70):
         period = factor * room
-        tilt, log_bound, leak = rare.far_bound(epsilon + period)
-        if log_bound <= log_delta + BODY:
+        tilt = best_tilt(near, log_delta + NEGLIGIBLE)
+        height = float(near.log_mgf(tilt)) + float(log_kappa(tilt))
+        if height - tilt * (epsilon + period) <= log_delta + NEGLIGIBLE:
             break
     else:
         return None
     c = min(0.6 * steepest, 4 / period)
-    grid = choose_grid(rare, c, epsilon, log_delta, GOAL, period, 8 / epsilon)
-    return FarSplit(Line(rare, grid), *body, (tilt, log_bound + tilt * epsilon, leak))
+    line = Line(rare, choose_grid(rare, c, epsilon, log_delta, GOAL, period, 8 / epsilon))
+    return FarSplit(line, body, rare, (height, tilt), early)

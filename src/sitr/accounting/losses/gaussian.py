@@ -45,25 +45,25 @@ def log_profile(m: float, epsilon: Floats) -> Floats:
     functions are subtracted, which loses few digits; otherwise the plain form does.
     """
     a, b = epsilon / m - m / 2, epsilon / m + m / 2
+    narrow = (m < 0.5) & (a > -8)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        mills = np.log(np.maximum(_mills_difference(np.maximum(a, 0.0), np.maximum(b, 0.0)), 1e-320))
+        lowest = np.where(narrow, -8.0, 0.0)
+        mills = np.log(np.maximum(_mills_difference(np.maximum(a, lowest), np.maximum(b, lowest), m), 1e-320))
         far = -(a**2) / 2 - 0.5 * math.log(2 * math.pi) + mills
         first, second = log_ndtr(-a), epsilon + log_ndtr(-b)
         near = first + np.log1p(-np.exp(np.minimum(second - first, 0.0)))
-    result: Floats = np.where(a > 0, far, near)
+    result: Floats = np.where((a > 0) | narrow, far, near)
     return result
 
 
-def _mills_difference(a: Floats, b: Floats) -> Floats:
-    """Return R(a) - R(b) for 0 <= a <= b; by the integral of R' = xR - 1 where they are close."""
+def _mills_difference(a: Floats, b: Floats, m: float) -> Floats:
+    """Return R(a) - R(b) for b = a + m; by the integral of R' = xR - 1 where they are close."""
     root = math.sqrt(math.pi / 2)
     plain = root * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2)))
     nodes, weights = _LEGENDRE
-    middle, half = (a + b) / 2, (b - a) / 2
-    x = middle[..., None] + half[..., None] * nodes
-    integrated = half * np.sum(weights * _minus_mills_slope(x), axis=-1)
-    result: Floats = np.where(b - a < 0.5, integrated, plain)
-    return result
+    x = ((a + b) / 2)[..., None] + m / 2 * nodes
+    integrated = m / 2 * np.sum(weights * _minus_mills_slope(x), axis=-1)
+    return integrated if m < 0.5 else plain
 
 
 def _minus_mills_slope(x: Floats) -> Floats:
