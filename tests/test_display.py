@@ -33,7 +33,7 @@ def test_what_is_shown_is_near_the_value(value, digits):
 
 
 @pytest.mark.parametrize(
-    "value, up, down",
+    ("value", "up", "down"),
     [
         (2.38111, "2.39", "2.38"),
         (0.31999, "0.320", "0.319"),
@@ -48,7 +48,7 @@ def test_these_numbers_read_as(value, up, down):
 
 
 @pytest.mark.parametrize(
-    "value, shown", [(1e-6, "1e-06"), (2.5e-13, "2.5e-13"), (0.0, "0"), (0.25, "0.25"), (1e-300, "1e-300")]
+    ("value", "shown"), [(1e-6, "1e-06"), (2.5e-13, "2.5e-13"), (0.0, "0"), (0.25, "0.25"), (1e-300, "1e-300")]
 )
 def test_a_delta_is_scientific(value, shown):
     assert float(scientific(value)) == float(shown)

@@ -20,7 +20,7 @@ def test_an_adjacency_joins_with_itself(known):
     assert join(known, known) == known
 
 
-@pytest.mark.parametrize("first, second", [ADJACENCIES, ADJACENCIES[::-1]])
+@pytest.mark.parametrize(("first", "second"), [ADJACENCIES, ADJACENCIES[::-1]])
 def test_different_adjacencies_are_refused(first, second):
     with pytest.raises(IncompatibleAdjacency, match=f"{first}.*{second}"):
         join(first, second)

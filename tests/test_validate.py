@@ -13,7 +13,19 @@ from sitr.errors import InvalidArgument
 from tests.accounting.helpers import law
 
 NOT_NUMBERS = [True, False, np.True_, "1", None, 1j, [], [1.0], {}, object(), b"1", np.array([1.0])]
-OUTSIDE = [math.nan, math.inf, -math.inf, -1, -1e-300, 1.0000001, 1e300, 10**400, -(10**400), 10**5000, np.float64("nan")]
+OUTSIDE = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1,
+    -1e-300,
+    1.0000001,
+    1e300,
+    10**400,
+    -(10**400),
+    10**5000,
+    np.float64("nan"),
+]
 
 
 @pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
@@ -74,7 +86,9 @@ def test_arrays_keep_their_shape(values):
     assert _validate.reals("x", values, 0, 1).shape == np.shape(values)
 
 
-@pytest.mark.parametrize("values", [[0.5, 2], [True], np.array([True]), ["1"], [[1], [1, 2]], None, {}, [None]], ids=repr)
+@pytest.mark.parametrize(
+    "values", [[0.5, 2], [True], np.array([True]), ["1"], [[1], [1, 2]], None, {}, [None]], ids=repr
+)
 def test_one_bad_entry_refuses_the_array(values):
     with pytest.raises(InvalidArgument, match="x="):
         _validate.reals("x", values, 0, 1)

@@ -184,3 +184,32 @@ mixed_events = st.one_of(
     few_together.map(lambda several: Composed(tuple(several))),
     st.builds(lambda event: Renyi(formula=event), events),
 )
+
+
+# --- What a loss must satisfy ---------------------------------------------------------------------------------------
+
+
+def obeys_the_rules_of_a_law(loss, backward=None):
+    """Check a loss against itself: total mass, the other order's mass, mean, transform and profile."""
+    backward = loss if backward is None else backward
+    mean = loss.mean()
+    small = 1e-5 / max(math.sqrt(2 * mean), 1e-3)
+    assert abs(float(loss.log_mgf(np.float64(0.0)))) < 1e-13
+    both = (float(loss.log_mgf(np.float64(small))) - float(loss.log_mgf(np.float64(-small)))) / (2 * small)
+    assert abs(both - mean) <= 1e-6 * max(mean, 1e-6) + 1e-9
+    # E_P e^{-L} is Q's mass where P has some; and M_P(x) = M_Q(-1-x) between both orders (THEORY 1.3).
+    finite = math.log1p(-loss.infinite_mass), math.log1p(-backward.infinite_mass)
+    for x in (-1.0, -0.4, 0.7):
+        there = float(loss.log_mgf(np.float64(x))) + finite[0]
+        back = float(backward.log_mgf(np.float64(-1 - x))) + finite[1]
+        assert abs(there - back) <= 1e-11 * max(1, abs(there))
+
+
+def transform_matches(loss, c, step, count=40, digits=1e-11):
+    """Check `ratios` against the integral over the profile: M(z) = 1 + z(z+1) ∫ δ(ε) e^{zε} dε, for a bounded loss."""
+    values, error = loss.ratios(c, step, count)
+    assert error < 1e-9
+    assert abs(values[0] - 1) <= error + 1e-15
+    assert np.all(np.abs(values) <= 1 + error)
+    falls = np.exp(loss.log_decay(c, step * np.arange(1, count + 1)))
+    assert np.all(np.abs(values[1:]) <= falls * (1 + digits) + error)

@@ -30,13 +30,16 @@ The ways used, none of them a double-precision line integral:
 
 import ast
 import functools
+import itertools
 import json
 import math
 import random
 import sys
 import time
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy
@@ -358,8 +361,8 @@ def rungs(event):
     if infinite != 0 or len(atoms) != 2:
         raise ValueError(event)
     if event.kind == "pure_dp":
-        return "", arb(1), {s * event.args[0]: arb_poly([m]) for s, (_, m) in zip((1, -1), atoms)}
-    return str(event.args), atoms[0][0], {s: arb_poly([m]) for s, (_, m) in zip((1, -1), atoms)}
+        return "", arb(1), {s * event.args[0]: arb_poly([m]) for s, (_, m) in zip((1, -1), atoms, strict=False)}
+    return str(event.args), atoms[0][0], {s: arb_poly([m]) for s, (_, m) in zip((1, -1), atoms, strict=False)}
 
 
 def rung_power(ladder, count):
@@ -392,7 +395,7 @@ def spline_ladder(events, bits):
         total = merged
     out = []
     for key, poly in total.items():
-        s = sum((ball(k) * units[name] for k, name in zip(key, order)), arb(0))
+        s = sum((ball(k) * units[name] for k, name in zip(key, order, strict=False)), arb(0))
         if not s < 0:
             out.append((s, poly.coeffs()))
     return out
@@ -430,7 +433,7 @@ def spline_delta(events):
             x = s - eps
             if x > 0:
                 g = spline_values(x, len(coefficients))
-                total += (-x / 2).exp() * sum((c * v for c, v in zip(coefficients, g)), arb(0))
+                total += (-x / 2).exp() * sum((c * v for c, v in zip(coefficients, g, strict=False)), arb(0))
         return total
 
     return delta_at
@@ -550,7 +553,7 @@ class Operator:
         low = min(-9.5 * self.sigma, edge - 1)
         marks = numpy.unique(numpy.concatenate([breaks[breaks > low], [low, edge]]))
         marks = numpy.concatenate(
-            [numpy.linspace(a, b, 1 + math.ceil((b - a) / self.sigma))[:-1] for a, b in zip(marks, marks[1:])]
+            [numpy.linspace(a, b, 1 + math.ceil((b - a) / self.sigma))[:-1] for a, b in itertools.pairwise(marks)]
             + [[edge]]
         )
         half, middle = numpy.diff(marks)[:, None] / 2, (marks[1:] + marks[:-1])[:, None] / 2
@@ -697,7 +700,7 @@ def log_transform(events, order, c, nats=40):
     for event in events:
         if event.kind == "poisson_sampled":
             terms = sampled_terms(event, order, float(c), nats, 1.0)
-            value = sum((w * (acb(c) * e).exp() for w, e in zip(*terms)), acb(0)).real
+            value = sum((w * (acb(c) * e).exp() for w, e in zip(*terms, strict=False)), acb(0)).real
         else:
             value = plain_transform(event)(acb(c)).real
         total += event.count * value.log()
@@ -756,8 +759,8 @@ class Line:
         while len(values) < most:
             nodes = [acb(ball(Fraction(self.c)), k * self.step) for k in range(block * size, (block + 1) * size)]
             product = [1 / (z * (z + 1)) for z in nodes]
-            for event, make in zip(self.events, makers):
-                product = [p * m**event.count for p, m in zip(product, make(nodes, block))]
+            for event, make in zip(self.events, makers, strict=False):
+                product = [p * m**event.count for p, m in zip(product, make(nodes, block), strict=False)]
             values += product
             block += 1
             largest = max(
@@ -776,11 +779,11 @@ class Line:
 
     def matrix_maker(self, weights, exponents):
         """Sums of w e^{ze} over equidistant z by one matrix product per block."""
-        start = [w * (acb(ball(Fraction(self.c))) * e).exp() for w, e in zip(weights, exponents)]
+        start = [w * (acb(ball(Fraction(self.c))) * e).exp() for w, e in zip(weights, exponents, strict=False)]
         phase = [(acb(0, 1) * self.step * e).exp() for e in exponents]
         table = [[acb(1)] * len(phase)]
         for _ in range(self.rows):
-            table.append([centred(a * b) for a, b in zip(table[-1], phase)])
+            table.append([centred(a * b) for a, b in zip(table[-1], phase, strict=False)])
         stride, state = table.pop(), [start]
         left = acb_mat(table)
 
@@ -788,7 +791,7 @@ class Line:
             current, columns = state[0], []
             for _ in range(self.columns):
                 columns.append(current)
-                current = [centred(a * b) for a, b in zip(current, stride)]
+                current = [centred(a * b) for a, b in zip(current, stride, strict=False)]
             state[0] = current
             out = left * acb_mat(columns).transpose()
             return [out[j, b] for b in range(self.columns) for j in range(self.rows)]
@@ -802,7 +805,7 @@ class Line:
         for value in self.values[1:]:
             phase = centred(phase * turn)
             total += centred(value * phase)
-        return centre((total.real * (-ball(Fraction(self.c)) * eps).exp() * self.step / arb.pi()))
+        return centre(total.real * (-ball(Fraction(self.c)) * eps).exp() * self.step / arb.pi())
 
 
 def centred(z):
@@ -810,11 +813,14 @@ def centred(z):
     return acb(centre(z.real), centre(z.imag))
 
 
+LINES = ((1.1, 1.0, 0), (1.35, 0.8, 20))  # stretch of the period, tilt of the x-line, more nats
+
+
 def line_epsilon(events, order, delta, nats, factors, **limits):
     """(epsilon, error) from two lines with other abscissae, periods, shifts and steps."""
     best_c, bound = chernoff(events, order, delta)
     roots = []
-    for factor, stretch, tilt, extra in zip(factors, (1.1, 1.35), (1.0, 0.8), (0, 20)):
+    for factor, (stretch, tilt, extra) in zip(factors, LINES, strict=True):
         line = Line(events, order, delta, best_c * factor, nats + extra, stretch, tilt, **limits)
         low = step_down(line.delta, delta, bound, 0.1 / best_c)
         roots.append(solve(line.delta, delta, low, bound)[0])
@@ -914,24 +920,34 @@ def epsilon_value(way, events, delta, nats, factors, limits):
     return eps, error
 
 
+def line_delta(events, order, eps, hint, nats, factors, limits):
+    """delta(eps) in one order from two lines, with four times their difference as radius."""
+    best_c, _ = chernoff(events, order, hint)
+    pair = [
+        Line(events, order, hint, best_c * factor, nats + extra, stretch, tilt, **limits).delta(eps)
+        for factor, (stretch, tilt, extra) in zip(factors, LINES, strict=True)
+    ]
+    return pair[1] + arb(0, (4 * abs(pair[0] - pair[1])).upper())
+
+
 def delta_value(way, events, eps, hint, nats, factors, limits):
     """(delta, relative error) by the named way; ``hint`` is a rough delta that sets the line."""
     if way in EXACT:
         value = EXACT[way](events)(eps)
     elif way == "staircase":
-        values = [staircase_delta(i, atoms, eps) + arb(0, (2 * cut).upper()) for i, atoms, cut in staircase_sides(events)]
+        values = [
+            staircase_delta(i, atoms, eps) + arb(0, (2 * cut).upper()) for i, atoms, cut in staircase_sides(events)
+        ]
         value = max(values, key=float)
     elif way == "nested":
         (event,) = events
         pair = [Nested(event.args[0][0].args[0], event.args[1], event.count, *n).delta(eps) for n in NESTS]
         value = pair[1] + arb(0, (4 * abs(pair[0] - pair[1])).upper())
     else:
-        best_c, _ = chernoff(events, "remove", hint)
-        pair = [
-            Line(events, "remove", hint, best_c * f, nats + x, s, t, **limits).delta(eps)
-            for f, s, t, x in zip(factors, (1.1, 1.35), (1.0, 0.8), (0, 20))
-        ]
-        value = pair[1] + arb(0, (4 * abs(pair[0] - pair[1])).upper())
+        sampled = any(e.kind == "poisson_sampled" for e in events)
+        orders = ("remove", "add") if sampled else ("remove",)
+        values = [line_delta(events, order, eps, hint, nats, factors, limits) for order in orders]
+        value = max(values, key=float)
     return centre(value), float((value.rad() / centre(value)).upper()) + 1e-33
 
 
@@ -954,7 +970,7 @@ class Case(NamedTuple):
     bits: int = 400
     nats: int = 140
     factors: tuple = (1.0, 0.8)
-    limits: dict = {}
+    limits: Mapping = MappingProxyType({})
     floor: float = 0.0
     check: str = ""
 
@@ -1011,7 +1027,9 @@ SINGLE = [
     Case("sampled gaussian tiny sigma", "single", sampled_gaussian("0.02", "0.01"), "closed", ("1e-3", *DEEP)),
     Case("sampled gaussian tiny rate", "single", sampled_gaussian("1", "1e-5"), "closed", ("1e-6", "1e-12", "1e-30")),
     Case("sampled laplace", "single", "poisson_sampled(laplace(1), 0.01)", "closed", ("1e-3", "1e-6", "1e-12")),
-    Case("sampled response", "single", "poisson_sampled(randomized_response(0.9), 0.05)", "staircase", ("1e-2", "1e-6")),
+    Case(
+        "sampled response", "single", "poisson_sampled(randomized_response(0.9), 0.05)", "staircase", ("1e-2", "1e-6")
+    ),
     Case("sampled exponential", "single", "poisson_sampled(exponential(1), 0.1)", "closed", ("1e-2", "1e-6")),
 ]
 GAUSSIANS = [
@@ -1023,24 +1041,80 @@ LATTICES = [
     Case("response .87 x13149", "lattice", "randomized_response(0.87) * 13149", "staircase", DEEP, (("19300", ""),)),
     Case("response .52 x1e6", "lattice", "randomized_response(0.52) * 1000000", "staircase", DEEP),
     Case("response .999 x10", "lattice", "randomized_response(0.999) * 10", "staircase", ("1e-2", "1e-6", "1e-20")),
-    Case("two responses", "lattice", "randomized_response(0.9) * 3 + randomized_response(0.8) * 2", "staircase", ("1e-2", *MIDDLE)),
-    Case("three responses", "lattice", "randomized_response(0.6) * 20 + randomized_response(0.7) * 15 + randomized_response(0.55) * 10", "staircase", DEEP, (("9", ""),)),
+    Case(
+        "two responses",
+        "lattice",
+        "randomized_response(0.9) * 3 + randomized_response(0.8) * 2",
+        "staircase",
+        ("1e-2", *MIDDLE),
+    ),
+    Case(
+        "three responses",
+        "lattice",
+        "randomized_response(0.6) * 20 + randomized_response(0.7) * 15 + randomized_response(0.55) * 10",
+        "staircase",
+        DEEP,
+        (("9", ""),),
+    ),
     Case("k-ary x20", "lattice", "randomized_response(0.4, 5) * 20", "staircase", ("1e-2", "1e-6", "1e-20")),
     Case("k-ary x300", "lattice", "randomized_response(0.3, 10) * 300", "staircase", ("1e-6", "1e-20")),
     Case("discrete laplace x10", "lattice", "discrete_laplace(2, 3) * 10", "staircase", ("1e-2", "1e-6", "1e-20")),
     Case("discrete laplace x500", "lattice", "discrete_laplace(20, 3) * 500", "staircase", DEEP),
     Case("pure mix", "lattice", "pure_dp(0.1) * 10 + pure_dp(0.2) * 5", "staircase", ("1e-2", "1e-6", "1e-20")),
     Case("pure x5", "lattice", "pure_dp(0.3) * 5", "staircase", ("1e-2", "1e-6")),
-    Case("sampled response x40", "lattice", "poisson_sampled(randomized_response(0.9), 0.05) * 40", "staircase", DEEP, (("4", ""),)),
-    Case("sampled response high rate", "lattice", "poisson_sampled(randomized_response(0.8), 0.95) * 30", "staircase", DEEP),
+    Case(
+        "sampled response x40",
+        "lattice",
+        "poisson_sampled(randomized_response(0.9), 0.05) * 40",
+        "staircase",
+        DEEP,
+        (("4", ""),),
+    ),
+    Case(
+        "sampled response high rate",
+        "lattice",
+        "poisson_sampled(randomized_response(0.8), 0.95) * 30",
+        "staircase",
+        DEEP,
+    ),
     Case("discrete gaussian x10", "lattice", "discrete_gaussian(1, 1) * 10", "staircase", ("1e-2", *DEEP), bits=600),
-    Case("discrete gaussian 1.5 x100", "lattice", "discrete_gaussian(1.5, 1) * 100", "staircase", DEEP, (("60", ""),), bits=600),
-    Case("discrete gaussian x1000", "lattice", "discrete_gaussian(1, 1) * 1000", "staircase", ("1e-6", "1e-20"), bits=600),
+    Case(
+        "discrete gaussian 1.5 x100",
+        "lattice",
+        "discrete_gaussian(1.5, 1) * 100",
+        "staircase",
+        DEEP,
+        (("60", ""),),
+        bits=600,
+    ),
+    Case(
+        "discrete gaussian x1000", "lattice", "discrete_gaussian(1, 1) * 1000", "staircase", ("1e-6", "1e-20"), bits=600
+    ),
 ]
 INFINITE = [
-    Case("approximate x100", "infinite mass", "approximate_dp(0.1, 1e-8) * 100", "staircase", ("1e-2", "1e-5", "2e-6", "1e-6", "1e-7"), (("5", ""),)),
-    Case("approximate two kinds", "infinite mass", "approximate_dp(0.1, 1e-8) * 30 + approximate_dp(0.5, 1e-7) * 4", "staircase", ("1e-2", "1e-5", "1e-6")),
-    Case("approximate and gaussian", "infinite mass", "approximate_dp(0.2, 1e-9) * 10 + gaussian(2)", "atoms", ("1e-5", "1e-7", "1.1e-8"), (("4", ""),)),
+    Case(
+        "approximate x100",
+        "infinite mass",
+        "approximate_dp(0.1, 1e-8) * 100",
+        "staircase",
+        ("1e-2", "1e-5", "2e-6", "1e-6", "1e-7"),
+        (("5", ""),),
+    ),
+    Case(
+        "approximate two kinds",
+        "infinite mass",
+        "approximate_dp(0.1, 1e-8) * 30 + approximate_dp(0.5, 1e-7) * 4",
+        "staircase",
+        ("1e-2", "1e-5", "1e-6"),
+    ),
+    Case(
+        "approximate and gaussian",
+        "infinite mass",
+        "approximate_dp(0.2, 1e-9) * 10 + gaussian(2)",
+        "atoms",
+        ("1e-5", "1e-7", "1.1e-8"),
+        (("4", ""),),
+    ),
 ]
 SPLINES = [
     Case("laplace x2", "laplace", "laplace(1) * 2", "spline", ("1e-2", *MIDDLE)),
@@ -1049,7 +1123,16 @@ SPLINES = [
     Case("laplace 20 x30", "laplace", "laplace(20) * 30", "spline", DEEP),
     Case("laplace 100 x200", "laplace", "laplace(100) * 200", "spline", DEEP, (("0.7", ""),), bits=1200),
     Case("20 laplace", "laplace", DIVISORS, "spline", ("1e-2", *DEEP)),
-    Case("200 laplace", "laplace", MANY_LAPLACE, "line", ("1e-6", "1e-10", "1e-20"), nats=90, limits={"stop": 75, "most": 6000}, floor=1e-24),
+    Case(
+        "200 laplace",
+        "laplace",
+        MANY_LAPLACE,
+        "line",
+        ("1e-6", "1e-10", "1e-20"),
+        nats=90,
+        limits={"stop": 75, "most": 6000},
+        floor=1e-24,
+    ),
     Case("exponential x10", "exponential", "exponential(0.5) * 10", "spline", ("1e-2", *DEEP), (("2", ""),)),
     Case("exponential x1", "exponential", "exponential(1)", "spline", ("1e-2", "1e-6", "1e-20")),
     Case("exponential 1 x10", "exponential", "exponential(1) * 10", "spline", ("1e-2", *DEEP)),
@@ -1058,30 +1141,127 @@ SPLINES = [
     Case("laplace exponential pure", "mix", "laplace(4) * 6 + exponential(0.5) * 5 + pure_dp(0.1) * 8", "spline", DEEP),
 ]
 SAMPLED = [
-    Case("tiny sigma sampled x1e6", "sampled gaussian", sampled_gaussian("0.02", "0.01", 1000000), "line", ("1e-2", *DEEP)),
+    Case(
+        "tiny sigma sampled x1e6",
+        "sampled gaussian",
+        sampled_gaussian("0.02", "0.01", 1000000),
+        "line",
+        ("1e-2", *DEEP),
+    ),
     Case("sigma 5 x10", "sampled gaussian", sampled_gaussian("5", "0.1", 10), "line", DEEP, check="operator"),
     Case("rate .5 x100", "sampled gaussian", sampled_gaussian("2", "0.5", 100), "line", DEEP),
-    Case("rate .01 x100", "sampled gaussian", sampled_gaussian("1", "0.01", 100), "line", ("1e-6", "1e-12"), factors=(0.8, 0.65), check="operator"),
-    Case("sampled laplace x1000", "sampled laplace", "poisson_sampled(laplace(1), 0.01) * 1000", "line", DEEP, nats=110),
-    Case("sampled laplace x50", "sampled laplace", "poisson_sampled(laplace(1), 0.01) * 50", "line", MIDDLE, (("0.2", "1e-4"),), nats=110, limits={"stop": 1e9, "most": 6000}, floor=1e-13),
-    Case("rate .9 x5", "add order", sampled_gaussian("1", "0.9", 5), "line", ("1e-2", "1e-6", "1e-20"), limits={"most": 30000}),
+    Case(
+        "rate .01 x100",
+        "sampled gaussian",
+        sampled_gaussian("1", "0.01", 100),
+        "line",
+        ("1e-6", "1e-12"),
+        factors=(0.8, 0.65),
+        check="operator",
+    ),
+    Case(
+        "sampled laplace x1000", "sampled laplace", "poisson_sampled(laplace(1), 0.01) * 1000", "line", DEEP, nats=110
+    ),
+    Case(
+        "sampled laplace x50",
+        "sampled laplace",
+        "poisson_sampled(laplace(1), 0.01) * 50",
+        "line",
+        MIDDLE,
+        (("0.2", "1e-4"),),
+        nats=110,
+        limits={"stop": 1e9, "most": 6000},
+        floor=1e-13,
+    ),
+    Case(
+        "rate .9 x5",
+        "add order",
+        sampled_gaussian("1", "0.9", 5),
+        "line",
+        ("1e-2", "1e-6", "1e-20"),
+        limits={"most": 30000},
+    ),
     Case("rate .99 x20", "add order", sampled_gaussian("2", "0.99", 20), "line", ("1e-2", "1e-6", "1e-20")),
-    Case("sampled laplace rate .9 x200", "add order", "poisson_sampled(laplace(5), 0.9) * 200", "line", ("1e-2", "1e-6", "1e-20"), nats=100, limits={"stop": 1e9, "most": 8000}, floor=1e-12),
+    Case(
+        "sampled laplace rate .9 x200",
+        "add order",
+        "poisson_sampled(laplace(5), 0.9) * 200",
+        "line",
+        ("1e-2", "1e-6", "1e-20"),
+        nats=100,
+        limits={"stop": 1e9, "most": 8000},
+        floor=1e-12,
+    ),
 ]
 MIXES = [
-    Case("200 responses", "mix", MANY_RESPONSES, "line", ("1e-6", "1e-12"), nats=90, limits={"stop": 75, "most": 6000}, floor=1e-13),
+    Case(
+        "200 responses",
+        "mix",
+        MANY_RESPONSES,
+        "line",
+        ("1e-6", "1e-12"),
+        nats=90,
+        limits={"stop": 75, "most": 6000},
+        floor=1e-13,
+    ),
     Case("200 events", "mix", MIX, "line", ("1e-6", "1e-20"), nats=110),
-    Case("sampled and response", "mix", sampled_gaussian("1", "0.01", 100) + " + randomized_response(0.6) * 3", "line", MIDDLE, factors=(0.8, 0.65)),
-    Case("gaussian and response", "mix", "gaussian(1000) + randomized_response(0.9) * 3", "atoms", ("1e-2", *DEEP), (("6.59", ""),)),
+    Case(
+        "sampled and response",
+        "mix",
+        sampled_gaussian("1", "0.01", 100) + " + randomized_response(0.6) * 3",
+        "line",
+        MIDDLE,
+        factors=(0.8, 0.65),
+    ),
+    Case(
+        "gaussian and response",
+        "mix",
+        "gaussian(1000) + randomized_response(0.9) * 3",
+        "atoms",
+        ("1e-2", *DEEP),
+        (("6.59", ""),),
+    ),
     Case("gaussian and many responses", "mix", "gaussian(5) * 3 + randomized_response(0.55) * 400", "atoms", DEEP),
     Case("gaussian and pure", "mix", "gaussian(0.5) + pure_dp(1) * 3 + randomized_response(0.7) * 5", "atoms", DEEP),
 ]
 RARE = [
-    Case("rare x2", "rare events", sampled_gaussian("1", "1e-5", 2), "nested", ("1e-8", "1e-12", "1e-30"), (("0.01", ""),)),
+    Case(
+        "rare x2",
+        "rare events",
+        sampled_gaussian("1", "1e-5", 2),
+        "nested",
+        ("1e-8", "1e-12", "1e-30"),
+        (("0.01", ""),),
+    ),
     Case("rare x3", "rare events", sampled_gaussian("0.7", "1e-4", 3), "nested", ("1e-15",), check="operator"),
-    Case("rare x1e6", "rare events", sampled_gaussian("1", "1e-4", 1000000), "line", ("1e-30", "1e-20"), nats=180, factors=(0.8, 0.65)),
-    Case("rare x102800", "rare events", sampled_gaussian("0.87", "1.7e-5", 102800), "line", ("1.5e-15",), nats=180, factors=(0.7, 0.55)),
-    Case("rare x100", "rare events", sampled_gaussian("0.8", "0.001", 100), "line", ("1e-10", "1e-20"), nats=160, factors=(0.5, 0.4), check="operator"),
+    Case(
+        "rare x1e6",
+        "rare events",
+        sampled_gaussian("1", "1e-4", 1000000),
+        "line",
+        ("1e-30", "1e-20"),
+        nats=180,
+        factors=(0.8, 0.65),
+    ),
+    Case(
+        "rare x102800",
+        "rare events",
+        sampled_gaussian("0.87", "1.7e-5", 102800),
+        "line",
+        ("1.5e-15",),
+        nats=180,
+        factors=(0.7, 0.55),
+    ),
+    Case(
+        "rare x100",
+        "rare events",
+        sampled_gaussian("0.8", "0.001", 100),
+        "line",
+        ("1e-10", "1e-20"),
+        nats=160,
+        factors=(0.5, 0.4),
+        check="operator",
+    ),
 ]
 
 
@@ -1193,7 +1373,11 @@ def main(words):
             records[record["name"]] = record
             save(records)
             answer = record[record["kind"]]
-            print(f"{record['name']}: {answer} (error {record['error']}, {time.time() - start:.1f} s)", record.get("check", ""), flush=True)
+            print(
+                f"{record['name']}: {answer} (error {record['error']}, {time.time() - start:.1f} s)",
+                record.get("check", ""),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.accounting.helpers import gaussian_delta, law, logs
 
 from sitr.accounting import Gaussian, Laplace, PoissonSampled, PureDP, RandomizedResponse, ZeroConcentrated
 from sitr.accounting.calibration import (
@@ -22,6 +21,7 @@ from sitr.accounting.calibration import (
     split_budget,
 )
 from sitr.errors import CannotCalibrate, InvalidArgument, NoSuchGuarantee
+from tests.accounting.helpers import gaussian_delta, law, logs
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
 targets = st.fixed_dictionaries({"epsilon": logs(0.05, 20), "delta": logs(1e-10, 1e-2)})

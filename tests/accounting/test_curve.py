@@ -85,7 +85,9 @@ def test_one_laplace_holds_the_truth(scale):
         assert found.lower <= truth <= found.upper
 
 
-@pytest.mark.parametrize("delta, epsilon", [(1e-6, 8.20444034), (1e-12, 11.819534), (1e-20, 15.2930059), (1e-30, 18.6715197)])
+@pytest.mark.parametrize(
+    ("delta", "epsilon"), [(1e-6, 8.20444034), (1e-12, 11.819534), (1e-20, 15.2930059), (1e-30, 18.6715197)]
+)
 def test_a_thousand_laplaces(delta, epsilon):
     found = (Laplace(20.0) * 1000).epsilon(delta)
     assert found.lower <= epsilon * (1 + 1e-8)
@@ -106,7 +108,7 @@ GOLDEN = [
 ]
 
 
-@pytest.mark.parametrize("event, delta, epsilon", GOLDEN, ids=repr)
+@pytest.mark.parametrize(("event", "delta", "epsilon"), GOLDEN, ids=repr)
 def test_numbers_that_were_found_another_way(event, delta, epsilon):
     found = event.epsilon(delta)
     assert found.upper == pytest.approx(epsilon, rel=2e-7)
@@ -135,14 +137,17 @@ FINITE = [
     (DiscreteLaplace(1.0), discrete_laplace_outcomes(1.0, 1)),
     (DiscreteLaplace(2.5), discrete_laplace_outcomes(2.5, 1)),
     (DiscreteLaplace(1.7, 3), discrete_laplace_outcomes(1.7, 3)),
-    (LossDistribution([math.log(2), math.log(0.5), 0.0], [0.4, 0.2, 0.3], 0.1), ([0.4, 0.2, 0.3, 0.1, 0], [0.2, 0.4, 0.3, 0, 0.1])),
+    (
+        LossDistribution([math.log(2), math.log(0.5), 0.0], [0.4, 0.2, 0.3], 0.1),
+        ([0.4, 0.2, 0.3, 0.1, 0], [0.2, 0.4, 0.3, 0, 0.1]),
+    ),
     (LossDistribution([math.log(3), -math.log(2)], [0.6, 0.4]), ([0.6, 0.4, 0.0], [0.2, 0.8, 0.0])),
     (LossDistribution([math.log(3), 0.0], [0.6, 0.4]), ([0.6, 0.4, 0.0], [0.2, 0.4, 0.4])),
 ]
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-@pytest.mark.parametrize("event, outcomes", FINITE, ids=lambda value: repr(value)[:60])
+@pytest.mark.parametrize(("event", "outcomes"), FINITE, ids=lambda value: repr(value)[:60])
 def test_finite_mechanisms_equal_the_sum_over_all_outcomes(event, outcomes, times):
     if len(outcomes[0]) > 100 and times == 3:
         times = 2
@@ -156,7 +161,9 @@ def test_finite_mechanisms_equal_the_sum_over_all_outcomes(event, outcomes, time
 
 @pytest.mark.parametrize("rate", [0.01, 0.4, 0.99])
 @pytest.mark.parametrize("times", [1, 3])
-@pytest.mark.parametrize("event, outcomes", [row for row in FINITE if len(row[1][0]) < 100], ids=lambda value: repr(value)[:60])
+@pytest.mark.parametrize(
+    ("event", "outcomes"), [row for row in FINITE if len(row[1][0]) < 100], ids=lambda value: repr(value)[:60]
+)
 def test_sampled_finite_mechanisms_equal_the_sum_over_all_outcomes(event, outcomes, rate, times):
     p, q = composed_outcomes(*sampled(*outcomes, rate), times)
     for epsilon in EPSILONS:
@@ -166,7 +173,7 @@ def test_sampled_finite_mechanisms_equal_the_sum_over_all_outcomes(event, outcom
         assert narrow(found, relative=1e-4, absolute=1e-14)
 
 
-@pytest.mark.parametrize("event, outcomes", FINITE, ids=lambda value: repr(value)[:60])
+@pytest.mark.parametrize(("event", "outcomes"), FINITE, ids=lambda value: repr(value)[:60])
 def test_finite_divergences_equal_the_sum_over_all_outcomes(event, outcomes):
     p, q = map(np.asarray, outcomes)
     if event.infinite_mass > 0:
@@ -183,7 +190,10 @@ def test_finite_divergences_equal_the_sum_over_all_outcomes(event, outcomes):
 
 
 def test_a_mixed_composition_equals_the_sum_over_all_outcomes():
-    rows = [(RandomizedResponse(0.7), response_outcomes(0.7, 2)), (ApproximateDP(0.3, 0.02), black_box_outcomes(0.3, 0.02))]
+    rows = [
+        (RandomizedResponse(0.7), response_outcomes(0.7, 2)),
+        (ApproximateDP(0.3, 0.02), black_box_outcomes(0.3, 0.02)),
+    ]
     rows += [(DiscreteLaplace(2.0, 2), discrete_laplace_outcomes(2.0, 2))]
     p, q, event = np.ones(1), np.ones(1), None
     for one, (a, b) in rows:
@@ -194,13 +204,13 @@ def test_a_mixed_composition_equals_the_sum_over_all_outcomes():
 
 
 @pytest.mark.parametrize(
-    "scale, epsilon, shown", [(1.0, 1.0, 0.1414), (1.0, 0.0, 0.3989)], ids=["THEORY 2.4", "the mass at zero"]
+    ("scale", "epsilon", "shown"), [(1.0, 1.0, 0.1414), (1.0, 0.0, 0.3989)], ids=["THEORY 2.4", "the mass at zero"]
 )
 def test_the_discrete_gaussian_of_theory(scale, epsilon, shown):
     assert float(DiscreteGaussian(scale).delta(epsilon)) == pytest.approx(shown, abs=5e-5)
 
 
-@pytest.mark.parametrize("scale, shift", [(0.3, 1), (1.0, 1), (1.0, 3), (4.0, 1), (30.0, 2), (60.0, 1), (200.0, 7)])
+@pytest.mark.parametrize(("scale", "shift"), [(0.3, 1), (1.0, 1), (1.0, 3), (4.0, 1), (30.0, 2), (60.0, 1), (200.0, 7)])
 def test_one_discrete_gaussian_equals_its_direct_sum(scale, shift):
     for epsilon in [0.0, 0.5 * shift / scale, 3.0 * shift / scale]:
         found, truth = DiscreteGaussian(scale, shift).delta(epsilon), discrete_gaussian_delta(scale, shift, epsilon)
@@ -289,7 +299,7 @@ def mixture_delta(sigma, rate, size, epsilon):
     return max(quad(gain, *ends, args=(f,), limit=400, epsabs=1e-12)[0] for f in (True, False))
 
 
-@pytest.mark.parametrize("sigma, rate, size", [(1.0, 0.1, 2), (0.8, 0.4, 2), (2.0, 0.05, 5)])
+@pytest.mark.parametrize(("sigma", "rate", "size"), [(1.0, 0.1, 2), (0.8, 0.4, 2), (2.0, 0.05, 5)])
 def test_a_sampled_group_is_the_binomial_mixture(sigma, rate, size):
     curve = PoissonSampled(Gaussian(sigma), rate).group(size)
     for epsilon in [0.0, 0.2, 1.0]:
@@ -313,7 +323,7 @@ GROUPS = [
 ]
 
 
-@pytest.mark.parametrize("event, grown", GROUPS, ids=repr)
+@pytest.mark.parametrize(("event", "grown"), GROUPS, ids=repr)
 def test_a_group_of_three_is_noise_moved_three_times_as_far(event, grown):
     for delta in (1e-2, 1e-6):
         found, truth = event.group(3).epsilon(delta), grown.epsilon(delta)
@@ -360,7 +370,9 @@ def neyman_pearson(p, q, x):
 
 
 @pytest.mark.parametrize("times", [1, 3])
-@pytest.mark.parametrize("event, outcomes", [row for row in FINITE if len(row[1][0]) < 100], ids=lambda value: repr(value)[:60])
+@pytest.mark.parametrize(
+    ("event", "outcomes"), [row for row in FINITE if len(row[1][0]) < 100], ids=lambda value: repr(value)[:60]
+)
 def test_the_tradeoff_of_finite_mechanisms_is_neyman_pearson(event, outcomes, times):
     p, q = composed_outcomes(*outcomes, times)
     for x in [0.01, 0.1, 0.3, 0.5, 0.77, 0.95]:
@@ -386,7 +398,7 @@ def test_nothing_happens_where_nothing_can():
 
 
 @pytest.mark.parametrize("alpha", [1 + 1e-12, 1 + 1e-9, 1 + 1e-6, 1.001, 1.5, 2, 10, 1e3, 1e6])
-@pytest.mark.parametrize("p, k", [(0.52, 2), (0.75, 2), (0.4, 5)])
+@pytest.mark.parametrize(("p", "k"), [(0.52, 2), (0.75, 2), (0.4, 5)])
 def test_the_divergence_of_randomized_response_at_any_order(p, k, alpha):
     with mpmath.workdps(60):
         a, truth_p = mpmath.mpf(alpha), mpmath.mpf(p)
@@ -405,7 +417,7 @@ def test_the_divergence_of_laplace_at_any_order(scale, alpha):
 
 
 @pytest.mark.parametrize("alpha", [2, 3, 8, 32])
-@pytest.mark.parametrize("sigma, rate", [(1.1, 256 / 60000), (0.7, 0.1), (4.0, 0.5)])
+@pytest.mark.parametrize(("sigma", "rate"), [(1.1, 256 / 60000), (0.7, 0.1), (4.0, 0.5)])
 def test_the_divergence_of_a_sampled_gaussian_at_whole_orders(sigma, rate, alpha):
     with mpmath.workdps(60):
         s, q = mpmath.mpf(sigma), mpmath.mpf(rate)
@@ -503,13 +515,13 @@ NEVER = [NAN, -INF, -1, -1e-300, True, np.True_, "1", None, 1j, {}, 10**400, 1e3
 def bad_questions():
     for name, ask, more in QUESTIONS:
         for value in [*NEVER, *more]:
-            if name == "alpha" and value in (1e300, 10**400):
+            if name == "alpha" and type(value) in (int, float) and value in (1e300, 10**400):
                 continue  # an order, if a large one
             huge = isinstance(value, int) and abs(value) > 10**300
             yield pytest.param(name, ask, value, id=f"{name}-{'huge' if huge else value!r}")
 
 
-@pytest.mark.parametrize("name, ask, value", list(bad_questions()))
+@pytest.mark.parametrize(("name", "ask", "value"), list(bad_questions()))
 def test_a_bad_question_is_refused_by_name_and_range(name, ask, value):
     with pytest.raises(InvalidArgument) as caught:
         ask(value)
@@ -517,7 +529,9 @@ def test_a_bad_question_is_refused_by_name_and_range(name, ask, value):
     assert " in [" in caught.value.what or " in (" in caught.value.what
 
 
-@pytest.mark.parametrize("name, ask, more", QUESTIONS[:-1], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "ask", "more"), QUESTIONS[:-1], ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_one_bad_entry_refuses_the_array(name, ask, more):
     with pytest.raises(InvalidArgument, match=f"{name}="):
         ask([1, NAN] if name == "alpha" else [0.5, NAN])

@@ -75,13 +75,13 @@ def bad_parameters():
         for value in [*NEVER, *more]:
             if name == "losses" and value == -1 and value is not True:
                 continue  # a negative loss is a loss
-            if name == "alpha" and value in (1e300, 10**400):
+            if name == "alpha" and type(value) in (int, float) and value in (1e300, 10**400):
                 continue  # an order, if a large one
             shown = "10**400" if isinstance(value, int) and value > 10**300 else repr(value)
             yield pytest.param(name, make, value, id=f"{number}-{name}-{shown}")
 
 
-@pytest.mark.parametrize("name, make, value", list(bad_parameters()))
+@pytest.mark.parametrize(("name", "make", "value"), list(bad_parameters()))
 def test_a_bad_parameter_is_refused_by_name_and_range(name, make, value):
     with pytest.raises(InvalidArgument) as caught:
         make(value)
@@ -378,7 +378,7 @@ def test_counts_multiply():
 
 
 @pytest.mark.parametrize(
-    "event, shown",
+    ("event", "shown"),
     [
         (Gaussian(2), "Gaussian(noise_multiplier=2.0)"),
         (PureDP(0.5, adjacency="replace_one"), "PureDP(epsilon=0.5, adjacency='replace_one')"),
@@ -393,7 +393,7 @@ def test_an_event_shows_how_to_make_it(event, shown):
 
 @pytest.mark.parametrize("event", EXTREMES, ids=lambda event: repr(event)[:80])
 def test_what_an_event_shows_makes_it_again(event):
-    assert eval(repr(event), {**globals(), "inf": INF}) == event  # noqa: S307
+    assert eval(repr(event), {**globals(), "inf": INF}) == event
 
 
 CLAIMED = [PrivacyProfile([(1.0, 1e-6)]), LossDistribution([0.0], [1.0])]

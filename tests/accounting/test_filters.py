@@ -9,7 +9,6 @@ import mpmath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.accounting.helpers import black_box_outcomes, law, logs
 
 from sitr.accounting import (
     ApproximateDP,
@@ -39,6 +38,7 @@ from sitr.accounting.filters import (
     choose_filter,
 )
 from sitr.errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
+from tests.accounting.helpers import black_box_outcomes, law, logs
 
 FILTERS = [
     lambda: PureFilter(1.0, 1e-3),

@@ -170,7 +170,11 @@ def test_answers_are_never_nan_nor_outside_their_range(event, delta, epsilon):
 
 
 @law(30)
-@given(st.one_of(known_events, st.lists(known_events, min_size=2, max_size=3).map(lambda e: compose(*e))), counts, small_deltas)
+@given(
+    st.one_of(known_events, st.lists(known_events, min_size=2, max_size=3).map(lambda e: compose(*e))),
+    counts,
+    small_deltas,
+)
 def test_epsilon_and_delta_undo_each_other(event, count, delta):
     event = event * count
     cost = event.epsilon(delta)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.accounting.strategies import any_event
 
 from sitr.accounting import (
     ApproximateDP,
@@ -28,6 +27,7 @@ from sitr.accounting import (
 from sitr.accounting.notation import event_text, parse_event
 from sitr.accounting.schema import TYPES
 from sitr.errors import IncompatibleAdjacency, InvalidArgument, InvalidNotation, SitrError
+from tests.accounting.strategies import any_event
 
 SGD = PoissonSampled(Gaussian(1.1), 256 / 60000)
 

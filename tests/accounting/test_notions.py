@@ -35,7 +35,7 @@ RHOS = [
 ]
 
 
-@pytest.mark.parametrize("event, rho", RHOS, ids=repr)
+@pytest.mark.parametrize(("event", "rho"), RHOS, ids=repr)
 def test_rho_of_each_part_adds(event, rho):
     assert event.zcdp().rho == pytest.approx(rho, rel=1e-12)
 
@@ -56,7 +56,7 @@ CONCENTRATED = [
 ]
 
 
-@pytest.mark.parametrize("event, mu, tau", CONCENTRATED, ids=repr)
+@pytest.mark.parametrize(("event", "mu", "tau"), CONCENTRATED, ids=repr)
 def test_means_add_and_standards_add_in_squares(event, mu, tau):
     assert event.cdp().mu == pytest.approx(mu, rel=1e-12)
     assert event.cdp().tau == pytest.approx(tau, rel=1e-12)
@@ -78,7 +78,7 @@ MUS = [
 ]
 
 
-@pytest.mark.parametrize("event, mu", MUS, ids=repr)
+@pytest.mark.parametrize(("event", "mu"), MUS, ids=repr)
 def test_mu_of_gaussian_dp(event, mu):
     assert event.gdp() == pytest.approx(mu, rel=1e-9, abs=1e-15)
 

@@ -16,7 +16,7 @@ def converted(rdp, delta):
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-30])
-@pytest.mark.parametrize("rho, xi", [(0.5, 0.0), (1e-4, 0.0), (30.0, 0.0), (0.1, 0.7)])
+@pytest.mark.parametrize(("rho", "xi"), [(0.5, 0.0), (1e-4, 0.0), (30.0, 0.0), (0.1, 0.7)])
 def test_zcdp_is_converted_at_the_best_order(rho, xi, delta):
     bound = max(converted(lambda a: xi + rho * a, delta), 0.0)
     assert float(ZeroConcentrated(rho, xi).epsilon(delta)) == pytest.approx(bound, rel=1e-4)
@@ -24,7 +24,9 @@ def test_zcdp_is_converted_at_the_best_order(rho, xi, delta):
 
 def test_the_conversions_of_theory():
     assert float(Concentrated(0.5, 1.0).epsilon(1e-6)) == pytest.approx(5.22, abs=5e-3)
-    assert float((Renyi(formula=PoissonSampled(Gaussian(1.1), 256 / 60000)) * 14062).epsilon(1e-5)) == pytest.approx(2.5965, abs=1e-4)
+    assert float((Renyi(formula=PoissonSampled(Gaussian(1.1), 256 / 60000)) * 14062).epsilon(1e-5)) == pytest.approx(
+        2.5965, abs=1e-4
+    )
 
 
 def test_a_claim_and_the_mechanism_that_meets_it_bracket_the_worst():
@@ -53,7 +55,9 @@ def test_a_table_is_read_by_its_chords():
 
 
 def test_the_order_of_the_rows_does_not_matter():
-    assert Renyi([(4, 0.3), (2, 0.1)]).rdp([1, 2, 3, 4]).tolist() == Renyi([(2, 0.1), (4, 0.3)]).rdp([1, 2, 3, 4]).tolist()
+    assert (
+        Renyi([(4, 0.3), (2, 0.1)]).rdp([1, 2, 3, 4]).tolist() == Renyi([(2, 0.1), (4, 0.3)]).rdp([1, 2, 3, 4]).tolist()
+    )
 
 
 def test_an_entry_at_infinity_bounds_all_orders():

@@ -11,7 +11,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 from hypothesis import given
-from tests.accounting.strategies import any_event
 
 from sitr.accounting import (
     ApproximateDP,
@@ -34,6 +33,7 @@ from sitr.accounting import (
 )
 from sitr.accounting.schema import SCHEMA_VERSION, TYPES, from_dict, from_json, json_schema, to_dict, to_json
 from sitr.errors import IncompatibleAdjacency, InvalidArgument, InvalidRecord
+from tests.accounting.strategies import any_event
 
 GOLDEN = Path(__file__).parent / "golden" / "v1"
 SGD = PoissonSampled(Gaussian(1.1), 256 / 60000)

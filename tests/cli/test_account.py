@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from tests.cli.helpers import run, run_json
 
 from sitr.accounting import Event, Gaussian, Laplace, PrivacyProfile, parse_event
+from tests.cli.helpers import run, run_json
 
 SGD = "poisson_sampled(gaussian(1.1), 256/60000) * 14062 + laplace(20) * 30"
 

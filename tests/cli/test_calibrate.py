@@ -1,9 +1,9 @@
 """`sitr calibrate`: what the question mark stands for, and that the answer meets the target."""
 
 import pytest
-from tests.cli.helpers import run, run_json
 
 from sitr.accounting import Event
+from tests.cli.helpers import run, run_json
 
 TARGET = ("--epsilon", "1", "--delta", "1e-6")
 

@@ -1,10 +1,10 @@
 """`sitr demo`: the story holds together, its numbers are the library's, and the figures are left behind."""
 
 import pytest
-from tests.cli.helpers import run, run_json
 
 from sitr import report
 from sitr.accounting import Event
+from tests.cli.helpers import run, run_json
 
 
 @pytest.fixture(autouse=True)

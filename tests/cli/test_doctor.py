@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.cli.helpers import run, run_json
 
 import sitr
 from sitr.accounting import Bracket, Event
 from sitr.cli import doctor
+from tests.cli.helpers import run, run_json
 
 
 def test_a_healthy_installation():

@@ -1,9 +1,9 @@
 """`sitr figures`: what is written, what is said where."""
 
 import pytest
-from tests.cli.helpers import run, run_json
 
 from sitr import report
+from tests.cli.helpers import run, run_json
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.cli.helpers import run
 
 import sitr
 from sitr import errors
 from sitr.cli import main
 from sitr.cli.group import EXIT_CODES
+from tests.cli.helpers import run
 
 DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 COMMANDS = sorted(main.commands)

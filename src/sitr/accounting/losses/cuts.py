@@ -110,9 +110,9 @@ class Gate:
         return np.asarray(x[logs > np.max(logs) - FAINT])
 
     def _stopping_nodes(self, c: float, h: float) -> Floats:
-        """Nodes from where hardly anything is stopped to the end of M(c), without the faint ones."""
+        """Nodes to the end of M(c), without those at which too little is stopped to count."""
         low, high = self.loss.ends(c)
-        low, high = max(low, self.edge - 60 * self.width), max(high, self.edge + ENDS * self.loss.sigma)
+        high = max(high, self.edge + ENDS * self.loss.sigma)
         x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
         logs = self._logs(c, x, h) + _log_shut(x, self)
         return np.asarray(x[logs > np.max(logs) - FAINT])
@@ -120,7 +120,8 @@ class Gate:
 
 def _log_shut(x: Floats, gate: Gate) -> Floats:
     """The log of 1 - exp(-e^u) for real x; where e^u is large it is 0."""
-    return np.log(-np.expm1(-np.exp(np.minimum((x - gate.edge) / gate.width, 50.0))))
+    u = np.clip((x - gate.edge) / gate.width, -700.0, 50.0)
+    return np.log(-np.expm1(-np.exp(u)))
 
 
 def _log_one_minus_exp(z: Complexes) -> Complexes:

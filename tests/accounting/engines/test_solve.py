@@ -1,0 +1,58 @@
+"""The choice of engine: whichever answers, the answers agree."""
+
+import math
+
+import pytest
+
+from sitr.accounting.engines.mix import Mix
+from sitr.accounting.engines.solve import Found, delta_of, epsilon_of
+from sitr.accounting.losses import pairs
+
+LAWS = {
+    "laplace": pairs.laplace_pair(0.3).forward,
+    "response": pairs.k_ary_pair(0.7, 2).forward,
+    "discrete gaussian": pairs.discrete_gaussian_pair(3.0, 1).forward,
+    "sampled remove": pairs.sampled_gaussian_pair(1.0, 0.1).forward,
+    "sampled add": pairs.sampled_gaussian_pair(1.0, 0.1).backward,
+    "black box": pairs.two_point_pair(0.4, 1e-9).forward,
+}
+
+
+@pytest.mark.parametrize("loss", LAWS.values(), ids=LAWS.keys())
+def test_a_count_equals_as_many_parts(loss):
+    for times in (2, 5):
+        counted, apart = (epsilon_of(Mix.of(parts), 1e-5) for parts in ([(loss, times)], [(loss, 1)] * times))
+        assert max(counted.lower, apart.lower) <= min(counted.upper, apart.upper)
+        assert counted.upper == pytest.approx(apart.upper, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", LAWS.values(), ids=LAWS.keys())
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+def test_delta_and_epsilon_of_one_order_undo_each_other(loss, delta):
+    mix = Mix.of([(loss, 20)])
+    found = epsilon_of(mix, delta)
+    assert delta_of(mix, found.upper).lower <= delta
+    assert found.lower == 0 or delta_of(mix, found.lower).upper >= delta
+
+
+def test_a_whisper_of_gaussian_noise_changes_little():
+    faint = pairs.gaussian_pair(1e-7).forward
+    for loss in LAWS.values():
+        without, with_noise = epsilon_of(Mix.of([(loss, 10)]), 1e-5), epsilon_of(Mix.of([(loss, 10), (faint, 1)]), 1e-5)
+        assert with_noise.upper >= without.lower
+        assert with_noise.upper == pytest.approx(without.upper, rel=1e-4)
+
+
+def test_the_better_end_of_each_is_kept():
+    assert Found(1.0, 3.0, "a").meet(Found(2.0, 4.0, "b")).lower == 2.0
+    assert Found(1.0, 3.0, "a").meet(Found(2.0, 4.0, "b")).upper == 3.0
+
+
+def test_the_larger_of_two_numbers_is_bracketed():
+    worst = Found(1.0, 3.0, "a").worst(Found(2.0, 2.5, "b"))
+    assert (worst.lower, worst.upper) == (2.0, 3.0)
+
+
+def test_an_infinite_mass_above_delta_allows_no_epsilon():
+    assert epsilon_of(Mix.of([(LAWS["black box"], 1)]), 1e-10).upper == math.inf
+    assert epsilon_of(Mix.of([(LAWS["black box"], 1)]), 1e-9).upper == pytest.approx(0.4)

@@ -1,0 +1,58 @@
+"""Laplace and exponential laws against integrals of their density."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from sitr.accounting import Exponential
+from sitr.accounting.losses.interval import IntervalLoss
+from tests.accounting.helpers import obeys_the_rules_of_a_law, transform_matches
+
+LAWS = [make(e0) for make in (IntervalLoss.laplace, IntervalLoss.exponential) for e0 in (1e-3, 0.3, 1.0, 6.0)]
+
+
+@pytest.mark.parametrize("loss", LAWS, ids=repr)
+def test_an_interval_law_obeys_the_rules(loss):
+    obeys_the_rules_of_a_law(loss)
+    transform_matches(loss, 1.3, 0.2 / loss.e0)
+
+
+def expectation(loss, function):
+    inside = quad(lambda v: loss.density * math.exp(v / 2) * function(v), -loss.e0, loss.e0, epsabs=0, epsrel=1e-12)[0]
+    return inside + loss.top * function(loss.e0) + loss.bottom * function(-loss.e0)
+
+
+@pytest.mark.parametrize("loss", LAWS, ids=repr)
+def test_moments_are_integrals_of_the_density(loss):
+    assert expectation(loss, lambda v: 1.0) == pytest.approx(1, rel=1e-12)
+    assert loss.mean() == pytest.approx(expectation(loss, lambda v: v + math.expm1(-v)), rel=1e-9)
+    for x in (-2.5, 0.5, 3.0):
+        truth = math.log(expectation(loss, lambda v: math.exp(x * v)))
+        assert float(loss.log_mgf(np.float64(x))) == pytest.approx(truth, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize("loss", LAWS, ids=repr)
+@pytest.mark.parametrize("share", [-1.5, -0.5, 0.0, 0.4, 0.99, 1.0, 2.0])
+def test_the_profile_is_an_integral_of_the_density(loss, share):
+    epsilon = share * loss.e0
+    truth = quad(
+        lambda v: loss.density * math.exp(v / 2) * -math.expm1(epsilon - v),
+        max(min(epsilon, loss.e0), -loss.e0),
+        loss.e0,
+        epsabs=0,
+        epsrel=1e-12,
+    )[0]
+    truth += loss.top * max(-math.expm1(epsilon - loss.e0), 0) + loss.bottom * max(-math.expm1(epsilon + loss.e0), 0)
+    assert float(loss.profile(np.float64(epsilon))) == pytest.approx(truth, rel=1e-9, abs=1e-16)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 3.0])
+def test_the_exponential_mechanism_is_within_its_zcdp(epsilon):
+    """Bounded range ε is ε²/8-zCDP (THEORY 2.5): nothing that is said of it may cost more for certain."""
+    for count in (1, 10, 1000):
+        event = Exponential(epsilon) * count
+        assert event.epsilon(1e-6).lower <= event.zcdp().epsilon(1e-6).upper
+        assert event.rdp(2) <= 2 * event.zcdp().rho * (1 + 1e-12)
+        assert event.expected_loss() <= event.zcdp().rho * (1 + 1e-12)

@@ -1,0 +1,72 @@
+"""From parameters to pairs: both orders against brute force, and cells that hold what they cut."""
+
+import numpy as np
+import pytest
+
+from sitr.accounting.losses import pairs
+from tests.accounting.helpers import (
+    brute_delta,
+    discrete_laplace_outcomes,
+    obeys_the_rules_of_a_law,
+    response_outcomes,
+    sampled,
+)
+
+
+def whole(loss, epsilon):
+    return loss.infinite_mass + (1 - loss.infinite_mass) * float(loss.profile(np.float64(epsilon)))
+
+
+def worst(pair, epsilon):
+    return max(whole(pair.forward, epsilon), whole(pair.backward, epsilon))
+
+
+PAIRS = {
+    "discrete laplace": pairs.discrete_laplace_pair(1.7, 3),
+    "response": pairs.k_ary_pair(0.7, 5),
+    "response under chance": pairs.k_ary_pair(0.1, 5),
+    "response at chance": pairs.k_ary_pair(0.2, 5),
+    "black box": pairs.two_point_pair(0.7, 0.01),
+    "guarantees": pairs.guarantees_pair(((0.5, 1e-2), (1.0, 1e-5))),
+    "table": pairs.table_pair((1.0, -0.7, 0.0), (0.5, 0.2, 0.3), 0.0),
+    "sampled gaussian": pairs.sampled_gaussian_pair(1.1, 0.05),
+    "sampled group": pairs.sampled_gaussian_pair(1.1, 0.05, 3),
+    "sampled response": pairs.sampled_pair(pairs.k_ary_pair(0.7, 5), 0.2),
+    "sampled laplace": pairs.sampled_pair(pairs.laplace_pair(0.8), 0.2),
+    "sampled black box": pairs.sampled_pair(pairs.two_point_pair(0.7, 0.01), 0.2),
+    "sampled discrete gaussian": pairs.sampled_pair(pairs.discrete_gaussian_pair(2.0, 1), 0.2),
+    "sampled fine discrete gaussian": pairs.sampled_pair(pairs.discrete_gaussian_pair(200.0, 100), 0.2),
+    "long discrete laplace": pairs.discrete_laplace_pair(5000.0, 6000),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
+def test_a_pair_obeys_the_rules_in_both_orders(pair):
+    obeys_the_rules_of_a_law(pair.forward, pair.backward)
+    obeys_the_rules_of_a_law(pair.backward, pair.forward)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
+def test_finite_pairs_are_their_outcomes(epsilon):
+    for pair, (p, q) in (
+        (pairs.discrete_laplace_pair(1.7, 3), discrete_laplace_outcomes(1.7, 3)),
+        (pairs.k_ary_pair(0.7, 5), response_outcomes(0.7, 5)),
+        (pairs.k_ary_pair(0.1, 5), response_outcomes(0.1, 5)),
+        (pairs.sampled_pair(pairs.k_ary_pair(0.7, 5), 0.2), sampled(*response_outcomes(0.7, 5), 0.2)),
+    ):
+        assert worst(pair, epsilon) == pytest.approx(brute_delta(p, q, epsilon), rel=1e-11, abs=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.3, 1.0])
+def test_cells_hold_what_they_cut(epsilon):
+    p, q = discrete_laplace_outcomes(2000.0, 5000)
+    coarse = pairs.discrete_laplace_pair(2000.0, 5000)
+    truth = brute_delta(p, q, epsilon)
+    assert whole(coarse.beneath.forward, epsilon) <= truth * (1 + 1e-9)
+    assert whole(coarse.forward, epsilon) >= truth * (1 - 1e-9)
+    assert whole(coarse.forward, epsilon) == pytest.approx(truth, rel=1e-5, abs=1e-6)
+
+
+def test_equal_parameters_give_the_same_pair():
+    assert pairs.gaussian_pair(0.5) is pairs.gaussian_pair(0.5)
+    assert pairs.k_ary_pair(0.7, 5) is pairs.k_ary_pair(0.7, 5)

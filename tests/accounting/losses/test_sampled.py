@@ -1,0 +1,66 @@
+"""The Poisson-sampled Gaussian against integrals at 40 digits."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from sitr.accounting.losses.sampled import SampledGaussianLoss
+
+CASES = [(1.1, 256 / 60000, 1), (0.5, 0.3, 1), (5.0, 1e-3, 1), (1.0, 0.1, 3)]
+
+
+def moment(sigma, q, group, power):
+    """E r(x)^power, x normal, by mpmath."""
+    with mpmath.workdps(30):
+        s, rate = mpmath.mpf(sigma), mpmath.mpf(q)
+        weights = [mpmath.binomial(group, j) * rate**j * (1 - rate) ** (group - j) for j in range(group + 1)]
+
+        def integrand(x):
+            r = mpmath.fsum(w * mpmath.exp((2 * j * x - j * j) / (2 * s**2)) for j, w in enumerate(weights))
+            return mpmath.exp(-(x**2) / (2 * s**2)) * r**power
+
+        top = group * max(float(mpmath.re(power)), 0)
+        edges = [-14 * sigma, -4 * sigma, 0, group / 2, top / 2 + 1, top + 4 * sigma + 1, top + 14 * sigma + 2]
+        return mpmath.quad(integrand, sorted(set(edges))) / (s * mpmath.sqrt(2 * mpmath.pi))
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), CASES)
+@pytest.mark.parametrize("c", [0.3, 2.0, 9.0])
+def test_moments_of_both_orders_are_integrals(sigma, q, group, c):
+    pair = SampledGaussianLoss.pair(sigma, q, group)
+    for loss, power in ((pair.forward, 1 + mpmath.mpf(c)), (pair.backward, -mpmath.mpf(c))):
+        truth = float(mpmath.log(moment(sigma, q, group, power)))
+        assert float(loss.log_mgf(np.float64(c))) == pytest.approx(truth, rel=1e-10, abs=1e-15)
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), CASES)
+def test_the_transform_of_both_orders_is_an_integral(sigma, q, group):
+    pair, c, step = SampledGaussianLoss.pair(sigma, q, group), 1.5, 0.9
+    for loss, sign in ((pair.forward, 1), (pair.backward, -1)):
+        values, error = loss.ratios(c, step, 6)
+        base = 1 + c if sign > 0 else -c
+        unit = moment(sigma, q, group, mpmath.mpf(base))
+        for k in (1, 6):
+            truth = complex(moment(sigma, q, group, mpmath.mpc(base, sign * k * step)) / unit)
+            assert abs(values[k] - truth) <= error + 1e-14
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), CASES)
+def test_the_decay_bounds_the_transform(sigma, q, group):
+    for loss in (SampledGaussianLoss.pair(sigma, q, group).forward, SampledGaussianLoss.pair(sigma, q, group).backward):
+        values, error = loss.ratios(1.5, 2.0, 100)
+        bounds = np.exp(loss.log_decay(1.5, 2.0 * np.arange(1, 101)))
+        assert np.all(np.abs(values[1:]) <= bounds * (1 + 1e-9) + error)
+        assert np.all(np.diff(bounds) <= 1e-12)
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), CASES)
+def test_the_mean_is_the_limit_of_the_moments(sigma, q, group):
+    for loss in (SampledGaussianLoss.pair(sigma, q, group).forward, SampledGaussianLoss.pair(sigma, q, group).backward):
+        assert float(loss.log_mgf(np.float64(1e-7))) / 1e-7 == pytest.approx(loss.mean(), rel=1e-5)
+
+
+def test_tiny_rates_keep_their_digits():
+    loss = SampledGaussianLoss.pair(1.0, 1e-9).forward
+    assert loss.mean() == pytest.approx(1e-18 * np.expm1(1.0) / 2, rel=1e-6)
+    assert float(loss.log_mgf(np.float64(1.0))) == pytest.approx(1e-18 * np.expm1(1.0), rel=1e-6)
