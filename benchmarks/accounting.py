@@ -391,7 +391,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a few cases, about two minutes")
     parser.add_argument("--only", metavar="WORD", help="only cases whose name has this word; `filters` for the filters")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
-    parser.add_argument("--timeout", type=int, default=90, metavar="SECONDS", help="for one library on one case")
+    parser.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="for one library on one case")
     parser.add_argument("--memory", type=int, default=8, metavar="GIBIBYTES", help="address space of one process")
     parser.add_argument("--child", type=json.loads, help=argparse.SUPPRESS)
     return parser.parse_args()

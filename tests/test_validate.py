@@ -12,7 +12,7 @@ from sitr import _validate
 from sitr.errors import InvalidArgument
 from tests.accounting.helpers import law
 
-NOT_NUMBERS = [True, False, np.True_, "1", None, 1j, [], [1.0], {}, object(), b"1", np.array([1.0])]
+NOT_NUMBERS = [True, False, np.True_, "1", None, 1j, [], [1.0], {}, object, b"1", np.array([1.0])]
 OUTSIDE = [
     math.nan,
     math.inf,

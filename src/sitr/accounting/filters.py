@@ -66,6 +66,9 @@ class Filter(ABC):
         self.adjacency = None if adjacency is None else _validate.choice("adjacency", adjacency, ADJACENCIES)
         self.used = (0, 0)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.parameter}={self.limit ** (1 / self.power):g}, delta={self.delta:g})"
+
     @abstractmethod
     def cost(self, event: Event) -> float:
         """Return what an event costs in the filter's notion, its δ-part apart."""

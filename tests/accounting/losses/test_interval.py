@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from sitr.accounting import Exponential
+from sitr.accounting import Exponential, Gaussian
+from sitr.accounting.engines.mix import Mix
+from sitr.accounting.engines.solve import epsilon_of
 from sitr.accounting.losses.interval import IntervalLoss
 from tests.accounting.helpers import obeys_the_rules_of_a_law, transform_matches
 
@@ -29,7 +31,7 @@ def test_moments_are_integrals_of_the_density(loss):
     assert expectation(loss, lambda v: 1.0) == pytest.approx(1, rel=1e-12)
     assert loss.mean() == pytest.approx(expectation(loss, lambda v: v + math.expm1(-v)), rel=1e-9)
     for x in (-2.5, 0.5, 3.0):
-        truth = math.log(expectation(loss, lambda v: math.exp(x * v)))
+        truth = math.log(expectation(loss, lambda v, x=x: math.exp(x * v)))
         assert float(loss.log_mgf(np.float64(x))) == pytest.approx(truth, rel=1e-9, abs=1e-13)
 
 
@@ -46,6 +48,17 @@ def test_the_profile_is_an_integral_of_the_density(loss, share):
     )[0]
     truth += loss.top * max(-math.expm1(epsilon - loss.e0), 0) + loss.bottom * max(-math.expm1(epsilon + loss.e0), 0)
     assert float(loss.profile(np.float64(epsilon))) == pytest.approx(truth, rel=1e-9, abs=1e-16)
+
+
+@pytest.mark.parametrize("digits", [2, 3, 4, 5, 6])
+def test_very_many_faint_selections_are_nearly_gaussian(digits):
+    """n laws of variance ε²/3 each, nε² = 1: near the Gaussian of m² = 1/3 by ε², if that pair is what is composed."""
+    loss = IntervalLoss.exponential(10.0**-digits)
+    found = epsilon_of(Mix.of([(loss, 10 ** (2 * digits))]), 1e-6)
+    limit = Gaussian(math.sqrt(3)).epsilon(1e-6).upper
+    near = 20 * 10.0 ** (-2 * digits)
+    assert found.lower <= limit * (1 + near)
+    assert found.upper >= limit * (1 - near)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 3.0])

@@ -164,7 +164,7 @@ def _lower_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
         while len(chain) >= 2 and _turns_up(chain[-2], chain[-1], (y, d)):
             chain.pop()
         chain.append((y, d))
-    while len(chain) > 2 and chain[-1][1] >= chain[-2][1]:
+    while len(chain) > 1 and chain[-1][1] >= chain[-2][1]:
         chain.pop()
     return chain
 
