@@ -47,6 +47,17 @@ def test_every_real_number_inside_becomes_a_float(value):
     assert number == float(value)
 
 
+def test_an_integer_past_the_largest_double_keeps_its_sign():
+    assert _validate.real("order", 10**400, 1, math.inf) == math.inf
+    with pytest.raises(InvalidArgument, match=r"order=-1000.* is not in \[1, ∞\]"):
+        _validate.real("order", -(10**400), 1, math.inf)
+
+
+def test_a_range_without_end_says_so():
+    with pytest.raises(InvalidArgument, match=r"x=nan is not in \(-∞, ∞\)"):
+        _validate.real("x", math.nan, -math.inf, math.inf, open_low=True, open_high=True)
+
+
 def test_open_ends_are_outside():
     with pytest.raises(InvalidArgument, match=r"p=0 is not in \(0, 1\)"):
         _validate.real("p", 0, 0, 1, open_low=True, open_high=True)

@@ -28,7 +28,7 @@ def real(name: str, value: Any, low: float, high: float, *, open_low: bool = Fal
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf  # an integer past the largest double; either sign is out of range
+        number = math.inf if value > 0 else -math.inf  # an integer past the largest double
     inside = (low < number if open_low else low <= number) and (number < high if open_high else number <= high)
     if not inside:  # also true of NaN
         raise InvalidArgument(f"{name}={_shown(value)} is not in {_range(low, high, open_low, open_high)}.")
@@ -78,11 +78,13 @@ def choice(name: str, value: Any, allowed: Iterable[Any]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    except ValueError:  # Python writes out no integer of more than 4300 digits
+        text = f"<{type(value).__name__} of thousands of digits>"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _range(low: float, high: float, open_low: bool, open_high: bool) -> str:
-    left = "(" if open_low or math.isinf(low) else "["
-    right = ")" if open_high or (math.isinf(high) and open_high) else "]"
-    return f"{left}{low:g}, {high:g}{right}"
+    left, right = "(" if open_low else "[", ")" if open_high else "]"
+    return f"{left}{low:g}, {high:g}{right}".replace("inf", "∞")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
@@ -33,14 +33,17 @@ def scientific(value: float) -> str:
         >>> scientific(1e-6), scientific(2.5e-13), scientific(0.0)
         ('1e-06', '2.5e-13', '0')
     """
-    return "0" if value == 0 else f"{value:.3g}" if value >= 1e-2 else f"{Decimal(f'{value:.2e}').normalize():e}"
+    if value == 0 or value >= 1e-2:
+        return f"{value:.3g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{float(mantissa):g}e{exponent}"
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value) or value == 0:
-        return "∞" if value > 0 else "0"
-    exact = Decimal(repr(float(value)))  # what the number is written as, not its last binary digits
-    quantum = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    shown = exact.quantize(quantum, rounding=rounding) if exact.adjusted() < 25 else exact
-    plain = -5 <= exact.adjusted() < 7
-    return f"{shown:f}" if plain else f"{shown:.{digits - 1}e}"
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}".replace("inf", "∞")
+    # What the number is written as, not its last binary digits; 9.999 may carry into one more place.
+    shown = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
+    if -5 <= shown.adjusted() < 7:
+        return f"{shown:.{max(digits - 1 - shown.adjusted(), 0)}f}"
+    return f"{shown:.{digits - 1}e}"

@@ -32,7 +32,7 @@ def reals(low: float, high: float, **limits: bool) -> st.SearchStrategy[float]:
 NOISE = reals(1e-4, 1e12)
 EPSILON = reals(0, 1e4)
 DELTA = reals(0, 1, exclude_max=True)
-TABLE = st.lists(st.tuples(EPSILON, reals(0, 1)), min_size=1, max_size=4)
+TABLE = st.lists(st.tuples(reals(0, 600), reals(0, 1)), min_size=1, max_size=4)
 ORDERS = st.lists(st.tuples(reals(1, 1e300) | st.just(math.inf), reals(0, 1e15)), min_size=1, max_size=4)
 
 
@@ -58,8 +58,8 @@ def plain_events(adjacency: str | None) -> st.SearchStrategy[Event]:
         st.builds(PureDP, EPSILON, **own),
         st.builds(ApproximateDP, EPSILON, DELTA, **own),
         st.builds(Guarantees, TABLE, **own),
-        st.builds(Concentrated, reals(0, 1e15), reals(0, 1e9), **own),
-        st.builds(ZeroConcentrated, reals(0, 1e15), reals(0, 1e15), DELTA, **own),
+        st.builds(Concentrated, reals(0, 1e30), reals(0, 1e15), **own),
+        st.builds(ZeroConcentrated, reals(0, 1e30), reals(0, 1e30), DELTA, **own),
         st.builds(Renyi, ORDERS, delta=DELTA, **own),
         st.builds(PrivacyProfile, TABLE, **own),
         loss_distributions(adjacency),

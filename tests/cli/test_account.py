@@ -13,7 +13,7 @@ SGD = "poisson_sampled(gaussian(1.1), 256/60000) * 14062 + laplace(20) * 30"
 def test_the_answer_in_words():
     result = run("account", SGD, "--delta", "1e-5")
     assert result.exit_code == 0
-    assert "ε = 2.65 at δ = 1e-5" in result.stdout
+    assert "ε = 2.65 at δ = 1e-05" in result.stdout
     assert "between 2.64783" in result.stdout
     assert "vertical line" in result.stdout
     assert "add_remove" in result.stdout
@@ -89,7 +89,7 @@ def test_no_epsilon_below_the_infinite_loss():
     result = run("account", "approximate_dp(0.1, 1e-6)", "--delta", "1e-7", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["answers"][0]["epsilon"]["upper"] == "inf"
-    assert "no ε holds at δ = 1e-7" in result.stderr
+    assert "no ε holds at δ = 1e-07" in result.stderr
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

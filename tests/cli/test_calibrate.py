@@ -63,7 +63,7 @@ def test_the_answer_in_words_is_rounded_to_the_safe_side():
     noise = run("calibrate", "gaussian(?)", *TARGET)
     assert noise.stdout.startswith("noise_multiplier       4.22468\n")  # 4.2246788 rounded up
     assert "event                  gaussian(4.2246" in noise.stdout
-    assert "at δ = 1e-6" in noise.stdout
+    assert "at δ = 1e-06" in noise.stdout
     rate = run("calibrate", "poisson_sampled(gaussian(1.1), ?) * 1000", *TARGET)
     assert rate.stdout.startswith("sampling_prob          0.00591166\n")  # 0.005911667 rounded down
     assert noise.stderr == rate.stderr == ""

@@ -35,7 +35,8 @@ class Bracket:
     @property
     def width(self) -> Any:
         """How far apart the two ends are."""
-        return np.where(np.equal(self.lower, self.upper), 0.0, np.subtract(self.upper, self.lower))[()]
+        with np.errstate(invalid="ignore"):  # two infinite ends are not apart
+            return np.where(np.equal(self.lower, self.upper), 0.0, np.subtract(self.upper, self.lower))[()]
 
     def __float__(self) -> float:
         return float(self.value)

@@ -24,7 +24,8 @@ from .renyi import Claim, chord_claim, concentrated_claim, curve_claim, zcdp_cla
 
 SMALLEST, LARGEST = 1e-4, 1e12  # noise multipliers and scales that are accepted
 MOST_EPSILON = 1e4
-MOST_COUNT = 10**12
+MOST_TABLED = 600.0  # an ε or a loss in a table of the user's: e^ε must be a number
+MOST_COUNT = 10**9
 
 
 @dataclass(frozen=True, repr=False)
@@ -368,6 +369,9 @@ class ApproximateDP(Event):
 class Guarantees(Event):
     """Something known to be (ε_i, δ_i)-DP for several pairs at once, which seed 003 says nobody composes.
 
+    Args:
+        points: (ε, δ) with ε in [0, 600], as e^ε must be a number.
+
     Privacy: the worst mechanism that satisfies them all, in both orders (THEORY 2.6).
 
     Example:
@@ -381,7 +385,7 @@ class Guarantees(Event):
     points: tuple[tuple[float, float], ...]
 
     def _check(self) -> None:
-        self._set(points=_pairs_of_numbers("points", self.points, (0, MOST_EPSILON), (0, 1), "(epsilon, delta)"))
+        self._set(points=_pairs_of_numbers("points", self.points, (0, MOST_TABLED), (0, 1), "(epsilon, delta)"))
 
     def _describe(self) -> Pair:
         return pairs.guarantees_pair(self.points)
@@ -401,7 +405,7 @@ class Concentrated(Event):
     tau: float
 
     def _check(self) -> None:
-        self._set(mu=_validate.real("mu", self.mu, 0, 1e15), tau=_validate.real("tau", self.tau, 0, 1e9))
+        self._set(mu=_validate.real("mu", self.mu, 0, 1e30), tau=_validate.real("tau", self.tau, 0, 1e15))
 
     def _describe(self) -> Claim:
         return concentrated_claim(self.mu, self.tau)
@@ -423,8 +427,8 @@ class ZeroConcentrated(Event):
 
     def __init__(self, rho: float, xi: float = 0.0, delta: float = 0.0, *, adjacency: Adjacency | None = None) -> None:
         self._set(
-            rho=_validate.real("rho", rho, 0, 1e15),
-            xi=_validate.real("xi", xi, 0, 1e15),
+            rho=_validate.real("rho", rho, 0, 1e30),
+            xi=_validate.real("xi", xi, 0, 1e30),
             at_delta=_validate.real("delta", delta, 0, 1, open_high=True),
             adjacency=adjacency,
         )
@@ -494,6 +498,9 @@ class Renyi(Event):
 class PrivacyProfile(Event):
     """A mechanism of the user's own, by points (ε, δ(ε)) of its profile; stamped `claimed`.
 
+    Args:
+        points: (ε, δ) with ε in [0, 600], as e^ε must be a number.
+
     Privacy: as good as the claim: the worst mechanism under the chords of the points, in both orders (THEORY 2.6).
 
     Example:
@@ -506,7 +513,7 @@ class PrivacyProfile(Event):
     points: tuple[tuple[float, float], ...]
 
     def _check(self) -> None:
-        self._set(points=_pairs_of_numbers("points", self.points, (0, MOST_EPSILON), (0, 1), "(epsilon, delta)"))
+        self._set(points=_pairs_of_numbers("points", self.points, (0, MOST_TABLED), (0, 1), "(epsilon, delta)"))
 
     @property
     def claimed(self) -> bool:
@@ -522,7 +529,7 @@ class LossDistribution(Event):
     """A mechanism of the user's own, by its loss values with the person and their probabilities; stamped `claimed`.
 
     Args:
-        losses: Finite losses ln P/Q, distinct.
+        losses: Losses ln P/Q in [-600, 600], as e^loss must be a number.
         probabilities: Their probabilities under P; with `infinite_mass` they sum to one.
         infinite_mass: The probability under P of outcomes that Q cannot have.
 
@@ -549,7 +556,7 @@ class LossDistribution(Event):
         adjacency: Adjacency | None = None,
     ) -> None:
         self._set(
-            losses=_numbers("losses", losses, -MOST_EPSILON, MOST_EPSILON),
+            losses=_numbers("losses", losses, -MOST_TABLED, MOST_TABLED),
             probabilities=_numbers("probabilities", probabilities, 0, 1),
             at_infinite_mass=_validate.real("infinite_mass", infinite_mass, 0, 1, open_high=True),
             adjacency=adjacency,
@@ -566,7 +573,7 @@ class LossDistribution(Event):
         if abs(total - 1) > 1e-12:
             raise InvalidArgument(f"the probabilities sum to {total!r}, not to 1.", do="Normalise them.")
         pairs_of = zip(self.probabilities, self.losses, strict=True)
-        other = math.fsum(p * math.exp(min(-loss, 700.0)) for p, loss in pairs_of)
+        other = math.fsum(p * math.exp(-loss) for p, loss in pairs_of)
         if other > 1 + 1e-12:
             raise InvalidArgument(
                 f"probabilities * exp(-losses) sum to {other!r}, more than 1.",
@@ -601,10 +608,7 @@ class Composed(Event):
     def _check(self) -> None:
         merged: dict[Event, int] = {}
         adjacency = self.adjacency
-        for part in self.events:
-            if len(part) != 2:
-                raise InvalidArgument(f"{part!r} is not an event and its count.", do="Compose with `*` and `+`.")
-            event, count = part
+        for event, count in _counted(self.events):
             if not isinstance(event, Event):
                 raise InvalidArgument(f"{event!r} is not an event.", do="Compose events only.")
             adjacency = join(adjacency, event.adjacency)
@@ -638,6 +642,14 @@ def compose(*events: Event) -> Event:
         Laplace(noise_multiplier=2.0) * 2 + Gaussian(noise_multiplier=5.0)
     """
     return events[0] if len(events) == 1 and isinstance(events[0], Event) else Composed(tuple((e, 1) for e in events))
+
+
+def _counted(events: Any) -> list[tuple[Any, Any]]:
+    """Check an iterable of events with their counts, as far as its shape goes."""
+    try:
+        return [(event, count) for event, count in events]
+    except (TypeError, ValueError):
+        raise InvalidArgument("events is not a list of (event, count).", do="Compose with `*` and `+`.") from None
 
 
 def _noise(value: Any) -> float:

@@ -561,12 +561,12 @@ def _single(event: Event) -> tuple[tuple[Event, int], ...]:
     return event.events if isinstance(event, Composed) else ((event, 1),)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # each entry keeps the arrays of its event alive
 def _mass(event: Event) -> float:
     return event.infinite_mass
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # each entry keeps the arrays of its event alive
 def _rdp(event: Event, alpha: float) -> float:
     """D_α outside the δ-part, the larger of both orders, with the bound of the rounding model added."""
     return max(0.0, *(_log_moment(mix, alpha - 1) / (alpha - 1) for mix in event._orders.all))

@@ -24,9 +24,12 @@ class Orders:
             merged[part] = merged.get(part, 0) + count
         self.claims = [(part, count) for part, count in merged.items() if isinstance(part, Claim)]
         self.pairs = [(part, count) for part, count in merged.items() if isinstance(part, Pair)]
-        self.exact = not self.claims and all(pair.beneath is None for pair, _ in self.pairs)
+        known = all(pair.beneath is None for pair, _ in self.pairs)
+        single = len(self.pairs) == 1 and self.pairs[0][1] == 1 and self.pairs[0][0].forward.closed
+        self.exact = not self.claims and (known or single)
         # Rényi statements hold for pairs and claims alike; both sit in these mixes.
-        self.all = _mixes([*self.pairs, *((Pair.symmetric(claim), n) for claim, n in self.claims)])
+        curves = [(Pair.symmetric(pair.renyi) if pair.renyi else pair, n) for pair, n in self.pairs]
+        self.all = _mixes([*curves, *((Pair.symmetric(claim), n) for claim, n in self.claims)])
 
     @cached_property
     def above(self) -> list[Mix]:
@@ -61,7 +64,8 @@ class Orders:
             return max(mix.mean for mix in self.all)
         if math.isinf(alpha):
             return max(self.largest, 0.0)
-        return max(float(mix.log_mgf(alpha - 1)) / (alpha - 1) for mix in self.all)
+        # Divergences do not fall with their order, and near 1 the quotient loses digits that the mean has.
+        return max(max(mix.rdp(alpha), mix.mean) for mix in self.all)
 
     def epsilon(self, delta: float) -> Found:
         """Bracket ε at one δ."""
@@ -70,8 +74,8 @@ class Orders:
         if self.exact:
             return epsilon_of_orders(self.above, delta)
         lower = epsilon_of_orders(self.beneath, delta).lower
-        upper = epsilon_of_orders(self.all, delta, only_chernoff=True) if self.claims else None
-        if self.pairs or upper is None:
+        upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
+        if self.pairs:
             upper = _smaller(epsilon_of_orders(self.above, delta), upper)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
 
@@ -90,8 +94,8 @@ class Orders:
         if self.exact:
             return delta_of_orders(self.above, epsilon)
         lower = delta_of_orders(self.beneath, epsilon).lower
-        upper = delta_of_orders(self.all, epsilon, only_chernoff=True) if self.claims else None
-        if self.pairs or upper is None:
+        upper = delta_of_orders(self.all, epsilon, only_chernoff=True)
+        if self.pairs:
             upper = _smaller(delta_of_orders(self.above, epsilon), upper)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
 
@@ -121,5 +125,5 @@ def _mixes(parts: list[tuple[Pair, int]]) -> list[Mix]:
     return [forward, Mix.of((pair.backward, count) for pair, count in parts)]
 
 
-def _smaller(first: Found, second: Found | None) -> Found:
-    return first if second is None or first.upper <= second.upper else second
+def _smaller(first: Found, second: Found) -> Found:
+    return first if first.upper <= second.upper else second

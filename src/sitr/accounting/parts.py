@@ -20,6 +20,7 @@ from .renyi import Claim, implied_pair
 POINTS = 400  # where a composed profile is sampled before it is thinned
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
+MOST_EPSILON = 600.0  # of a hull, whose points are at e^ε
 TINY = 1e-280  # δ left at the end of a sampled profile of unbounded loss: never none
 
 Parts = tuple[tuple[Pair | Claim, int], ...]
@@ -43,8 +44,10 @@ def sampled_part(parts: Parts, q: float) -> Pair:
 def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:
     """Return a pair that dominates the composition in both orders: the hull of its certified profile."""
     mixes = [Mix.of((p.forward, n) for p, n in parts), Mix.of((p.backward, n) for p, n in parts)]
+    if max(mix.largest for mix in mixes) <= 0:
+        return pairs.two_point_pair(0.0, 0.0)
     spread = math.sqrt(2 * max(mix.mean for mix in mixes))
-    high = min(max(mix.largest for mix in mixes), max(mix.mean for mix in mixes) + 40 * spread)
+    high = min(max(mix.largest for mix in mixes), max(mix.mean for mix in mixes) + 40 * spread, 600.0)
     epsilons = np.unique(np.concatenate([np.linspace(0, high, POINTS), np.geomspace(high * 1e-4, high, POINTS // 8)]))
     unbounded = any(math.isinf(mix.largest) for mix in mixes)
     points = [(float(e), max(delta_of_orders(mixes, float(e)).upper, TINY if unbounded else 0.0)) for e in epsilons]
@@ -105,10 +108,17 @@ def _group_by_profile(part: Pair, size: int) -> Pair:
     if kinks.size > MOST_KINKS:
         kinks = kinks[np.unique(np.linspace(0, kinks.size - 1, MOST_KINKS).astype(int))]
     deltas = np.max([_whole_profile(order, kinks) for order in orders], axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        growth = np.where(kinks > 0, np.exp((size - 1) * kinks) * _ratio(size * kinks) / _ratio(kinks) * size, size)
-    grown = np.where(deltas > 0, deltas * growth, 0.0)
-    points = [(float(size * e), float(d)) for e, d in zip(kinks, grown, strict=True) if d < 1]
+    # ln (e^{sε} - 1)/(e^ε - 1), which is ln s at ε = 0
+    log_growth = (size - 1) * kinks + np.log(_ratio(size * kinks)) - np.log(_ratio(kinks)) + math.log(size)
+    with np.errstate(divide="ignore"):
+        grown = np.exp(np.minimum(np.log(deltas) + log_growth, 0.0))
+    reached = [(float(size * e), float(d)) for e, d in zip(kinks, grown, strict=True)]
+    points = [(e, d) for e, d in reached if d < 1 and e <= MOST_EPSILON]
+    if not points:  # e^ε is no number any more: the worst pair of the whole, by its largest loss
+        mass = max(order.infinite_mass for order in orders)
+        if mass > 0:
+            return pairs.two_point_pair(MOST_EPSILON, min(reached[-1][1], 1 - 1e-16))
+        return pairs.two_point_pair(size * float(kinks[-1]), 0.0)
     beneath = part.beneath or part
     return Pair(*(2 * (hull(points).forward,)), beneath=beneath)
 
@@ -118,5 +128,5 @@ def _whole_profile(order: Atoms, epsilon: Floats) -> Floats:
 
 
 def _ratio(x: Floats) -> Floats:
-    """(1 - e^-x)/x."""
-    return -np.expm1(-x) / np.where(x > 0, x, 1.0)
+    """(1 - e^-x)/x, continuous at 0."""
+    return np.where(x > 0, -np.expm1(-x) / np.where(x > 0, x, 1.0), 1.0)

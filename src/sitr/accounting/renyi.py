@@ -131,7 +131,7 @@ def curve_claim(event: Answers, delta: float) -> Claim:
         alphas = np.asarray(alpha, dtype=np.float64)
         return np.array([event.rdp(float(a), delta_part=True) for a in alphas.ravel()]).reshape(alphas.shape)
 
-    return Claim(rdp, 0.0, 1 - (1 - delta) * (1 - event.infinite_mass), beneath=event.parts)
+    return Claim(rdp, 0.0, delta + event.infinite_mass * (1 - delta), beneath=event.parts)
 
 
 def implied_pair(claims: list[tuple[Claim, int]]) -> Pair:
@@ -140,7 +140,7 @@ def implied_pair(claims: list[tuple[Claim, int]]) -> Pair:
     Only a finite number of (ε,δ) is taken, and the hull of those dominates every mechanism that satisfies them.
     """
     mix = Mix.of(claims)
-    high = max(chernoff_epsilon(mix, best_tilt(mix, FARTHEST), FARTHEST), 1e-9)
+    high = min(max(chernoff_epsilon(mix, best_tilt(mix, FARTHEST), FARTHEST), 1e-9), 600.0)
     epsilons = np.concatenate([np.linspace(0.0, high, POINTS), np.geomspace(high * 1e-6, high, 40)])
     points = [(float(e), min(math.exp(chernoff_delta(mix, float(e))), 1.0)) for e in np.unique(epsilons)]
     pair = hull([(e, d) for e, d in points if d < 1] or [(high, points[-1][1])])

@@ -24,8 +24,8 @@ def certify(bounds: Bounds, delta: float, proposed: float, slope: float) -> tupl
         slope: About -d ln δ / dε; sets the first step only.
     """
     proposed = max(proposed, 0.0)
-    excess = min(max(bounds.upper(proposed) / delta - 1, 0.0), 1.0)
-    missing = min(max(1 - bounds.lower(proposed) / delta, 0.0), 1.0)
+    excess = min(max(float(bounds.upper(proposed)) / delta - 1, 0.0), 1.0)
+    missing = min(max(1 - float(bounds.lower(proposed)) / delta, 0.0), 1.0)
     up = _least_step(lambda step: bounds.upper(proposed + step) <= delta, proposed, 1.05 * excess / slope)
     down = _least_step(lambda step: _holds_below(bounds, delta, proposed - step), proposed, 1.05 * missing / slope)
     return max(proposed - down, 0.0), proposed + up

@@ -183,7 +183,7 @@ def _self_composed(loss: Atoms, count: int) -> tuple[Floats, Floats] | None:
     if span > 20_000:
         return None
     single = np.zeros(int(lattice.places[-1]) + 1)
-    single[lattice.places] = np.exp(loss.logs)
+    np.add.at(single, lattice.places, np.exp(loss.logs))
     masses = _power(single, count)
     kept = masses > 0
     places = np.flatnonzero(kept)

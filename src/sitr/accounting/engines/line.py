@@ -169,7 +169,7 @@ class Line:
         """Return an upper bound on δ(ε)."""
         value, _ = self.sums(epsilon)
         total = value + self._rounding(epsilon, self.rough) + self.truncation
-        return _exp(self._scale(epsilon)) * max(total, 0.0)
+        return _exp(self._scale(epsilon)) * max(float(total), 0.0)
 
     def lower(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε)."""
@@ -179,7 +179,7 @@ class Line:
         """Return a lower bound on δ(ε) plus its aliases, for measures that know those."""
         value, _ = self.sums(epsilon)
         total = value - self._rounding(epsilon, self.rough) - self.truncation - self._excess(epsilon)
-        return _exp(self._scale(epsilon)) * total
+        return _exp(self._scale(epsilon)) * float(total)
 
     def _excess(self, epsilon: float) -> float:
         """Bound, over the scale, what the whisper added: w² (1 + wR(-w/2)/2) e^{w²/8} f_w(ε)."""

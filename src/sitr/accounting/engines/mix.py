@@ -49,6 +49,11 @@ class Mix:
                 total = total + count * loss.log_mgf(x)
         return total
 
+    def rdp(self, alpha: float) -> float:
+        """Return the Rényi divergence of order α > 1, given that every loss is finite."""
+        x = np.float64(alpha - 1)
+        return math.fsum([self.m2 * alpha / 2, *(n * float(loss.log_mgf(x)) / (alpha - 1) for loss, n in self.parts)])
+
     def log_mgf_error(self, c: float) -> float:
         """Bound the rounding error of K(c) by the model: a few units for each law, and its own size."""
         total = UNIT * 4 * abs(float(self.log_mgf(c))) + self.fineness

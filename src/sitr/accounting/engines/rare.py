@@ -17,8 +17,8 @@ from functools import lru_cache
 import numpy as np
 
 from ..losses.cuts import Gate
-from ..losses.law import UNIT, Complexes, Floats, waves, waves_error
-from ..losses.sampled import SampledGaussianLoss, complex_expm1, complex_log1p
+from ..losses.law import UNIT, Complexes, Floats, complex_expm1, complex_log1p, waves, waves_error
+from ..losses.sampled import SampledGaussianLoss
 from .mix import Mix
 
 

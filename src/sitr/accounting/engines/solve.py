@@ -248,7 +248,10 @@ def _by_way(
     log_delta = math.log(delta)
     epsilon = min(max(start, found.lower), found.upper)
     for _ in range(3):
-        bounds = way(mix, epsilon, log_delta) if epsilon > 0 else None
+        try:
+            bounds = way(mix, epsilon, log_delta) if epsilon > 0 else None
+        except (ArithmeticError, ValueError):  # it cannot be tuned here: then it proves nothing
+            break
         if bounds is None:
             break
         proposed = min(max(bounds.guess(log_delta, epsilon), found.lower, epsilon / 4), found.upper)

@@ -43,7 +43,7 @@ def _power(forward: Mix, backward: Mix, x: float) -> Found:
     """
     profile = _Profile(forward, backward)
     start = _start(forward, x)
-    high = min(forward.largest, -math.log(x))
+    high = min(forward.largest, -math.log(x), 700.0)
     low = -min(backward.largest, 5.0)
     points = {e: profile.point(e, x) for e in (low, min(max(start, low), high), high)}
     points[-math.inf] = _Point(0.0, 1.0, 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .law import UNIT, Complexes, Floats, Lattice, Loss, Pair, log_sum_exp, moment_excess, waves, waves_error
 
-SMALL = 0.3  # where |xL| stays under this, moments are summed from their excess over one
+SMALL = 1e-2  # where |xL| stays under this, moments are summed from their excess over one
 LATTICE_TOLERANCE = 1e-13  # relative to the spread: a loss this near a lattice point is moved onto it, and charged
 LONGEST_LATTICE = 200_000
 
@@ -25,12 +25,15 @@ class Atoms(Loss):
 
     @classmethod
     def of(cls, losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Atoms:
-        """Sort, drop empty atoms, and condition on a finite loss."""
-        losses, masses = np.asarray(losses, dtype=np.float64), np.asarray(masses, dtype=np.float64)
+        """Sort, join equal losses, drop empty atoms, and condition on a finite loss; without any, all is infinite."""
+        masses = np.asarray(masses, dtype=np.float64)
         kept = masses > 0
-        order = np.argsort(losses[kept], kind="stable")
-        logs = np.log(masses[kept][order])
-        return cls(losses[kept][order], logs - log_sum_exp(logs), infinite_mass)
+        if not np.any(kept):
+            return cls(np.zeros(1), np.zeros(1), 1.0)
+        values, places = np.unique(np.asarray(losses, dtype=np.float64)[kept], return_inverse=True)
+        joined = np.bincount(places.ravel(), weights=masses[kept])
+        logs = np.log(joined)
+        return cls(values, logs - log_sum_exp(logs), infinite_mass)
 
     @property
     def largest(self) -> float:  # type: ignore[override]
@@ -46,10 +49,14 @@ class Atoms(Loss):
 
     def log_mgf(self, x: Floats) -> Floats:
         x = np.asarray(x, dtype=np.float64)
+        if self.largest == 0 and self.smallest == 0:
+            return np.zeros(x.shape)
         plain = log_sum_exp(self.logs + x[..., None] * self.losses)
         if not self._balanced:
             return plain
         small = np.abs(x) * max(self.largest, -self.smallest) < SMALL
+        if not np.any(small):
+            return plain
         excess = np.sum(np.exp(self.logs) * moment_excess(np.where(small, x, 0.0)[..., None], self.losses), axis=-1)
         return np.where(small, np.log1p(excess), plain)
 

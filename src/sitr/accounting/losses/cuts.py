@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from .law import Complexes, Floats, log_sum_exp
-from .sampled import DIGITS, ENDS, FAINT, SampledGaussianLoss, complex_expm1
+from .law import Complexes, Floats, complex_expm1, log_sum_exp
+from .sampled import DIGITS, ENDS, FAINT, SampledGaussianLoss
 
 HEIGHT = 0.6  # how far the line is moved, in widths of the gate
 GROWTH = 6.0  # nats that the gate's own growth off the real line may cost

@@ -76,12 +76,14 @@ class Loss(ABC):
 class Pair:
     """Both orders of a dominating pair: `forward` is ln P/Q under P, with the person; `backward` ln Q/P under Q.
 
-    `beneath`, where given, is a pair that the truth dominates: then this pair is only an upper side.
+    `beneath`, where given, is a pair that the truth dominates: then this pair is only an upper side. `renyi`, where
+    given, is a Rényi curve that holds for the truth and lies under this pair's.
     """
 
     forward: Loss
     backward: Loss
     beneath: Pair | None = None
+    renyi: Loss | None = None
 
     @classmethod
     def symmetric(cls, loss: Loss) -> Pair:
@@ -138,3 +140,21 @@ def log_sum_exp(values: Floats, axis: int = -1) -> Floats:
     with np.errstate(divide="ignore"):
         total: Floats = np.log(np.sum(np.exp(values - top), axis=axis))
     return total + np.squeeze(top, axis=axis)
+
+
+def complex_expm1(z: Complexes) -> Complexes:
+    """e^z - 1 with full relative accuracy for small z."""
+    x, y = np.real(z), np.imag(z)
+    return np.expm1(x) * np.cos(y) - 2 * np.sin(y / 2) ** 2 + 1j * np.exp(x) * np.sin(y)
+
+
+def complex_log1p(z: Complexes) -> Complexes:
+    """ln(1+z) with full relative accuracy; NumPy's complex log1p has only absolute accuracy.
+
+    |1+z|² - 1 is formed without cancellation near z = 0; away from it the plain logarithm is the accurate one.
+    """
+    small = np.abs(z) < 0.5
+    near, far = np.where(small, z, 0.0), np.where(small, 0.0, z)
+    x, y = np.real(near), np.imag(near)
+    size = np.where(small, np.log1p(x * (2 + x) + y * y) / 2, np.log(np.abs(1 + far)))
+    return size + 1j * np.arctan2(np.imag(z), 1 + np.real(z))

@@ -9,7 +9,7 @@ import numpy as np
 
 from .atoms import Atoms, hull, pair_of, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
-from .interval import IntervalLoss
+from .interval import BoundedRange, IntervalLoss
 from .law import Floats, Pair, log_sum_exp
 from .sampled import SampledGaussianLoss
 from .sampled_discrete import SampledDiscreteLoss
@@ -32,8 +32,13 @@ def laplace_pair(e0: float) -> Pair:
 
 @lru_cache(maxsize=4096)
 def exponential_pair(e0: float) -> Pair:
-    """A selection of bounded range e0 (THEORY 2.5)."""
-    return Pair.symmetric(IntervalLoss.exponential(e0))
+    """A selection of bounded range e0 (THEORY 2.5).
+
+    The profile is exact for one selection, at each ε for another mechanism: no single pair attains it. Beneath it
+    lies randomized response of e0/2, which has that range; and the Rényi curve is a maximum of its own.
+    """
+    loss = IntervalLoss.exponential(e0)
+    return Pair(loss, loss, beneath=two_point_pair(e0 / 2, 0.0), renyi=BoundedRange(e0))
 
 
 @lru_cache(maxsize=4096)
@@ -78,14 +83,15 @@ def _from_cells(
     Spreading keeps the masses of P and of Q, so it is a mean-preserving spread of e^{-L} and can only raise δ;
     merging outcomes is post-processing and can only lower it (THEORY 4.5).
     """
-    p, q = masses_p.ravel(), masses_q.ravel()
-    gap = -np.expm1(low - high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        at_high = np.where(gap > 0, (p - np.exp(low) * q) / gap, p)
-    at_high = np.clip(at_high, 0.0, p)
+    p = masses_p
+    with np.errstate(divide="ignore", invalid="ignore"):  # masses may underflow: then the safe end is taken
+        ratio = np.clip(np.log(p) - np.log(masses_q), low, high)
+    ratio = np.where(np.isnan(ratio), high, ratio)
+    gap = np.where(high > low, -np.expm1(low - high), 1.0)
+    at_high = np.where(high > low, p * -np.expm1(low - ratio) / gap, p)
     losses = np.concatenate([[end, -end], high, low])
     above = Atoms.of(losses, np.concatenate([[top, bottom], at_high, p - at_high]))
-    merged = np.concatenate([[end, -end], np.clip(np.log(p / q), low, high)])
+    merged = np.concatenate([[end, -end], ratio])
     beneath = Atoms.of(merged, np.concatenate([[top, bottom], p]))
     return Pair(above, above, beneath=Pair.symmetric(beneath))
 
@@ -94,7 +100,8 @@ def _from_cells(
 def k_ary_pair(p: float, k: int) -> Pair:
     """Truth with probability p, each other of k values with r: losses ±ln(p/r), and 0 of mass (k-2) r (THEORY 2.1)."""
     r = (1 - p) / (k - 1)
-    loss = math.log1p((p * k - 1) / (1 - p))  # ln(p/r), with its digits where p is near 1/k
+    over = (p * k - 1) / (1 - p)  # p/r - 1: keeps the digits of ln(p/r) where p is near 1/k
+    loss = math.log1p(over) if over > -0.5 else math.log(p) - math.log1p(-p) + math.log(k - 1)
     if loss == 0:
         return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1)))
     if k == 2:
@@ -142,9 +149,10 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     if isinstance(pair.forward, SampledDiscreteLoss):
         inner = pair.forward
         return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, q * inner.q)
+    beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
     if isinstance(pair.forward, IntervalLoss):
         pair = _cells_of_interval(pair.forward)
-    beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
+        beneath = beneath or sampled_pair(pair.beneath or pair, q)
     above = _sampled_atoms(pair, q)
     return Pair(above.forward, above.backward, beneath)
 
@@ -168,8 +176,8 @@ def _cells_of_interval(loss: IntervalLoss) -> Pair:
     """Cut A e^{l/2} on [-e0, e0] into cells of equal width, with their exact masses under P and Q."""
     edges = np.linspace(-loss.e0, loss.e0, CELLS + 1)
     low, high = edges[:-1], edges[1:]
-    p = 2 * loss.density * np.exp(high / 2) * -np.expm1((low - high) / 2)
-    q = 2 * loss.density * np.exp(-low / 2) * -np.expm1((low - high) / 2)
+    p = 2 * loss.edge * np.exp((high - loss.e0) / 2) * -np.expm1((low - high) / 2)
+    q = 2 * loss.edge * np.exp((-low - loss.e0) / 2) * -np.expm1((low - high) / 2)
     return _from_cells(p, q, low, high, loss.e0, loss.top, loss.bottom)
 
 

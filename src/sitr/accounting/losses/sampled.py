@@ -19,7 +19,18 @@ import numpy as np
 from scipy.special import gammaln, log_ndtr
 
 from .gaussian import log_profile
-from .law import UNIT, Complexes, Floats, Loss, Pair, log_sum_exp, waves, waves_error
+from .law import (
+    UNIT,
+    Complexes,
+    Floats,
+    Loss,
+    Pair,
+    complex_expm1,
+    complex_log1p,
+    log_sum_exp,
+    waves,
+    waves_error,
+)
 
 ENDS = 9.3  # standard deviations kept beyond the moved mean: Φ(-9.3) < 1e-20
 DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
@@ -173,6 +184,8 @@ class SampledGaussianLoss(Loss):
         angle = self.angle(c)
         h = 2 * math.pi * angle * self.sigma**2 / (DIGITS + self.stretch(c, angle))
         x = self._grid(c, h)
+        if x is None:
+            return math.inf  # as a bound: never the best tilt
         excess = (c if self.removes else -c) * self.log_ratio(x)
         base = self._log_density(x) + math.log(h)
         if float(np.max(excess)) > 1 or float(np.min(excess)) < -1:
@@ -232,16 +245,23 @@ class SampledGaussianLoss(Loss):
     def _nodes(self, c: float, h: float) -> Floats:
         """The real parts of the quadrature nodes, without those that are too faint to count."""
         x = self._grid(c, h)
+        if x is None:
+            raise OverflowError("too many nodes")
         real = -(x**2) / (2 * self.sigma**2) + self.power(c) * self.log_ratio(x)
         return np.asarray(x[real > np.max(real) - FAINT])
 
-    def _grid(self, c: float, h: float) -> Floats:
-        """Equidistant nodes between the ends of M(c); only around its humps where all of them would be too many."""
+    def _grid(self, c: float, h: float) -> Floats | None:
+        """Equidistant nodes between the ends of M(c); only around its humps where all of them would be too many.
+
+        None where even those are: then nothing is said of this tilt.
+        """
         low, high = self.ends(c)
         first, last = math.floor(low / h), math.ceil(high / h)
         if last - first <= MOST_NODES:
             return np.arange(first, last + 1) * h
         spans = sorted(self._hump(c, j * max(self.power(c), 0.0)) for j in range(self.steps + 1))
+        if any(min(b, high) - max(a, low) > 100 * MOST_NODES * h for a, b in spans):
+            return None
         kept = [np.arange(math.floor(max(a, low) / h), math.ceil(min(b, high) / h) + 1) for a, b in spans]
         return np.unique(np.concatenate(kept)) * h
 
@@ -328,21 +348,3 @@ class SampledGaussianLoss(Loss):
 
 
 _SHIFTS = 12
-
-
-def complex_expm1(z: Complexes) -> Complexes:
-    """e^z - 1 with full relative accuracy for small z."""
-    x, y = np.real(z), np.imag(z)
-    return np.expm1(x) * np.cos(y) - 2 * np.sin(y / 2) ** 2 + 1j * np.exp(x) * np.sin(y)
-
-
-def complex_log1p(z: Complexes) -> Complexes:
-    """ln(1+z) with full relative accuracy; NumPy's complex log1p has only absolute accuracy.
-
-    |1+z|² - 1 is formed without cancellation near z = 0; away from it the plain logarithm is the accurate one.
-    """
-    small = np.abs(z) < 0.5
-    near, far = np.where(small, z, 0.0), np.where(small, 0.0, z)
-    x, y = np.real(near), np.imag(near)
-    size = np.where(small, np.log1p(x * (2 + x) + y * y) / 2, np.log(np.abs(1 + far)))
-    return size + 1j * np.arctan2(np.imag(z), 1 + np.real(z))
