@@ -97,7 +97,11 @@ def _chernoff(mix: Mix, delta: float, tolerance: float = 0.02) -> float:
     if mix.largest <= 0:
         return 0.0
     log_delta = math.log((delta - mix.infinite_mass) / (1 - mix.infinite_mass))
-    tilts = [best_tilt(mix, log_delta, tolerance), *mix.kinks]
+    return _chernoff_at(mix, [best_tilt(mix, log_delta, tolerance), *mix.kinks], log_delta)
+
+
+def _chernoff_at(mix: Mix, tilts: list[float], log_delta: float) -> float:
+    """The best of several tilts, raised for its rounding; and no loss is above the largest."""
     bound, c = min((chernoff_epsilon(mix, c, log_delta), c) for c in tilts)
     return max(min(bound + MODEL * abs(bound) + mix.log_mgf_error(c) / c, mix.largest), 0.0)
 
@@ -202,7 +206,7 @@ def _numerical(mix: Mix, delta: float) -> Found:
     if few is not None and few[0].losses.size <= FEW:
         return _solved(AtomSum(*few), delta, log_delta, "enumeration", 1.0)
     c = min(best_tilt(mix, log_delta), mix.tilt_limit)
-    found = Found(0.0, _chernoff(mix, delta), "Chernoff")
+    found = Found(0.0, _chernoff_at(mix, [c], log_delta), "Chernoff")
     if found.upper == 0.0:
         return found
     start, log_main = _saddle_guess(mix, c, log_delta)

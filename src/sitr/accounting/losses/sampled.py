@@ -108,7 +108,7 @@ class SampledGaussianLoss(Loss):
         grown = (angle * self.sigma) ** 2 / 2
         return grown if power >= 0 else grown + power * math.log(math.cos(self.steps * angle / 2))
 
-    @lru_cache(maxsize=8)  # noqa: B019 - laws are frozen and small; the cache keeps eight
+    @lru_cache(maxsize=128)  # noqa: B019 - laws are frozen and small; one cache serves them all
     def _line(self, c: float) -> tuple[Complexes, Complexes, float]:
         """Return the (complex) losses and weights on the moved line, in units of e^{shift}, and the shift."""
         angle = self.angle(c)
@@ -134,7 +134,7 @@ class SampledGaussianLoss(Loss):
     def work(self, c: float) -> int:
         return 2 if self.separated(c) else int(self._line(c)[0].size)
 
-    @lru_cache(maxsize=64)  # noqa: B019 - see _line
+    @lru_cache(maxsize=1024)  # noqa: B019 - see _line
     def separated(self, c: float) -> bool:
         """Whether both normals lie so far from where r turns that M is the sum of two closed forms, to e^-40.
 
@@ -228,7 +228,7 @@ class SampledGaussianLoss(Loss):
         bounds = [np.min(np.sum(sizes * np.exp(-when * angles), axis=-1)) for when in t]
         return np.minimum(np.log(np.array(bounds) + 1e-15), 0.0)
 
-    @lru_cache(maxsize=8)  # noqa: B019 - see _line
+    @lru_cache(maxsize=128)  # noqa: B019 - see _line
     def _absolute(self, c: float) -> tuple[Floats, Floats]:
         """Return |integrand| / M(c) and arg r on the lines y = v, v/2, v/4 and so on."""
         half = min(0.7 / self.steps, 1.5 / self.sigma)
