@@ -9,7 +9,7 @@ from hypothesis import settings
 # Reasons, word for word, for which a test may be skipped in CI. Every entry is a hole in the tests: say why.
 ALLOWED_SKIPS: frozenset[str] = frozenset()
 
-settings.register_profile("sitr", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
+settings.register_profile("sitr", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("sitr")
 
 

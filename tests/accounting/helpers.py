@@ -169,7 +169,7 @@ events = st.one_of(exact_events, sampled_events, claims)
 
 
 def _composed(children):
-    rows = st.lists(st.tuples(children, st.integers(1, 10**6)), min_size=1, max_size=4)
+    rows = st.lists(st.tuples(children, st.integers(1, 30)), min_size=1, max_size=4)
     return st.one_of(
         rows.map(lambda several: Composed(tuple(several))),
         st.builds(PoissonSampled, children, rates),

@@ -67,7 +67,7 @@ def plain_events(adjacency: str | None) -> st.SearchStrategy[Event]:
 
 
 def _holding(inner: st.SearchStrategy[Event]) -> st.SearchStrategy[Event]:
-    counted = st.lists(st.tuples(inner, st.integers(1, 10**6)), min_size=1, max_size=3).map(tuple)
+    counted = st.lists(st.tuples(inner, st.integers(1, 30)), min_size=1, max_size=3).map(tuple)
     return st.one_of(
         st.builds(PoissonSampled, inner, reals(1e-15, 1)),
         st.builds(Renyi, formula=inner, delta=DELTA),

@@ -117,7 +117,7 @@ def test_ends_of_the_search():
     assert whole_range_is_fine.value == 0.5
     assert calibrate_noise(Gaussian, bounds=(10, 20), **TARGET).value == 10
     assert calibrate_sampling_prob(lambda q: PoissonSampled(Gaussian(10), q), **TARGET).value == 1
-    with pytest.raises(CannotCalibrate, match=r"no value in \[0.1, 2\] meets epsilon=1, delta=1e-6"):
+    with pytest.raises(CannotCalibrate, match=r"no value in \[0.1, 2\] meets epsilon=1, delta=1e-06"):
         calibrate_noise(Gaussian, bounds=(0.1, 2), **TARGET)
     with pytest.raises(CannotCalibrate, match="at 1 it is still"):
         calibrate_count(Gaussian(1), rho=0.1)

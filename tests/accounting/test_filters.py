@@ -1,9 +1,11 @@
 """Filters: adaptive analysts are stopped, the promise holds, a full budget is decided as people expect."""
 
 import copy
+import gc
 import json
 import math
 import random
+import weakref
 
 import mpmath
 import pytest
@@ -281,7 +283,7 @@ def test_no_delta_part_is_admitted_where_none_is_kept():
     assert not PureFilter(1.0).admits(ApproximateDP(0.1, 1e-300))
     assert ZCDPFilter(1.0, 1e-6).admits(ApproximateDP(0.1, 1e-7))
     book = fill(ZCDPFilter(1.0, 1e-6), ApproximateDP(0.1, 3e-7), 3)
-    with pytest.raises(BudgetExceeded, match="delta: 3e-7 requested, 1e-7 left, short by 2e-7"):
+    with pytest.raises(BudgetExceeded, match="delta: 3e-07 requested, 1e-07 left, short by 2e-07"):
         book.charge(ApproximateDP(0.1, 3e-7))
 
 
@@ -494,3 +496,15 @@ def test_the_odometer_is_tighter_than_the_filter_and_keeps_one_adjacency():
     odometer.record(PureDP(0.1, adjacency="replace_one"))
     with pytest.raises(IncompatibleAdjacency):
         odometer.record(PureDP(0.1, adjacency="add_remove"))
+
+
+def test_filters_keep_few_of_the_events_they_saw():
+    book = PureFilter(epsilon=100.0)
+    seen = []
+    for j in range(600):
+        event = PoissonSampled(RandomizedResponse(0.6 + j / 10_000), 0.01)
+        book.charge(event)
+        seen.append(weakref.ref(event))
+        del event
+    gc.collect()
+    assert sum(reference() is not None for reference in seen) <= 300

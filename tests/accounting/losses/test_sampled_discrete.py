@@ -1,0 +1,57 @@
+"""Sampled discrete Gaussian noise against plain sums over the integers."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sitr.accounting import DiscreteGaussian, Gaussian, PoissonSampled
+from sitr.accounting.losses.sampled_discrete import SampledDiscreteLoss
+from sitr.errors import NoSuchGuarantee
+from tests.accounting.helpers import obeys_the_rules_of_a_law, sampled
+
+CASES = [(0.5, 1, 0.3), (2.0, 1, 0.1), (4.0, 3, 0.01), (1.0, 5, 0.7)]
+
+
+def outcomes(scale, sensitivity, q):
+    """The mixture and the noise alone, on all integers that matter."""
+    x = np.arange(-math.ceil(40 * scale), math.ceil(40 * scale) + sensitivity + 1)
+    alone, moved = (np.exp(-(y**2) / (2 * scale**2)) for y in (x, x - sensitivity))
+    return sampled(moved / math.fsum(moved), alone / math.fsum(alone), q)
+
+
+@pytest.mark.parametrize(("scale", "sensitivity", "q"), CASES)
+def test_both_orders_sum_to_one_under_both_laws(scale, sensitivity, q):
+    pair = SampledDiscreteLoss.pair(scale, sensitivity, q)
+    for loss in (pair.forward, pair.backward):
+        assert loss._tilted(0.0)[2] == pytest.approx(0.0, abs=1e-13)
+        assert float(loss.log_mgf(np.float64(-1.0))) == pytest.approx(0.0, abs=1e-13)
+
+
+@pytest.mark.parametrize(("scale", "sensitivity", "q"), CASES)
+def test_both_orders_are_laws(scale, sensitivity, q):
+    pair = SampledDiscreteLoss.pair(scale, sensitivity, q)
+    obeys_the_rules_of_a_law(pair.forward, pair.backward)
+    obeys_the_rules_of_a_law(pair.backward, pair.forward)
+
+
+@pytest.mark.parametrize("epsilon", [-0.2, 0.0, 0.05, 1.0, 3.0])
+@pytest.mark.parametrize(("scale", "sensitivity", "q"), CASES)
+def test_the_profile_is_the_sum_over_outcomes(scale, sensitivity, q, epsilon):
+    pair = SampledDiscreteLoss.pair(scale, sensitivity, q)
+    mixture, alone = outcomes(scale, sensitivity, q)
+    for loss, p, other in ((pair.forward, mixture, alone), (pair.backward, alone, mixture)):
+        truth = math.fsum(np.maximum(p - math.exp(epsilon) * other, 0))
+        assert float(loss.profile(np.float64(epsilon))) == pytest.approx(truth, rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize(("scale", "q"), [(2.0, 0.1), (2.5, 0.01)])
+def test_high_orders_are_those_of_the_continuous_noise(scale, q):
+    discrete = PoissonSampled(DiscreteGaussian(scale), q)
+    assert isinstance(discrete.parts[0][0].forward, SampledDiscreteLoss)
+    assert discrete.rdp(200) == pytest.approx(PoissonSampled(Gaussian(scale), q).rdp(200), rel=0.01)
+
+
+def test_its_loss_is_unbounded():
+    with pytest.raises(NoSuchGuarantee):
+        PoissonSampled(DiscreteGaussian(2.0), 0.1).pure()

@@ -1,0 +1,78 @@
+"""Both orders of an event: what is merged, which side is known, and which question goes where."""
+
+import math
+
+import pytest
+
+from sitr.accounting import (
+    ApproximateDP,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    ZeroConcentrated,
+)
+from sitr.accounting.orders import Orders
+from sitr.errors import NoSuchGuarantee
+
+SAMPLED = PoissonSampled(RandomizedResponse(0.8), 0.1)
+
+
+def orders(event):
+    return Orders(event.parts)
+
+
+def test_equal_parts_are_counted_together():
+    part = Laplace(2.0).parts[0][0]
+    assert Orders(((part, 2), (part, 3))).pairs == [(part, 5)]
+
+
+def test_one_mix_where_both_orders_are_the_same():
+    assert len(orders(Gaussian(1.0) + Laplace(2.0)).all) == 1
+    assert len(orders(SAMPLED + Laplace(2.0)).all) == 2
+
+
+def test_mechanisms_are_exact_and_claims_are_not():
+    assert orders(SAMPLED * 3 + Gaussian(1.0)).exact
+    claimed = orders(Gaussian(1.0) + ZeroConcentrated(0.1))
+    assert not claimed.exact
+    assert [count for _, count in claimed.claims] == [1]
+
+
+def test_what_a_claim_leaves_open_lies_between_two_sides():
+    claimed = orders(ZeroConcentrated(0.125))
+    gaussian = orders(Gaussian(2.0)).epsilon(1e-6)
+    found = claimed.epsilon(1e-6)
+    assert found.lower == pytest.approx(gaussian.lower, rel=1e-6)
+    assert found.upper > gaussian.upper
+
+
+def test_the_larger_of_both_orders_counts():
+    # With the person ln(1 + 0.1 (4 - 1)), and without them -ln(1 - 0.1 (1 - 1/4)).
+    both = orders(SAMPLED)
+    assert both.largest == pytest.approx(math.log(1.3), rel=1e-12)
+    assert [mix.largest for mix in both.all] == pytest.approx([math.log(1.3), -math.log(0.925)], rel=1e-12)
+    one_sided = orders(PoissonSampled(ApproximateDP(1.0, 1e-3), 0.1))
+    assert one_sided.infinite_mass == pytest.approx(1e-4, rel=1e-12)
+
+
+def test_divergences_go_from_the_mean_to_the_largest_loss():
+    both = orders(SAMPLED * 4)
+    assert both.rdp(1) == max(mix.mean for mix in both.all)
+    assert both.rdp(math.inf) == pytest.approx(4 * math.log(1.3), rel=1e-12)
+    assert both.rdp(1) < both.rdp(2) < both.rdp(math.inf)
+
+
+def test_at_delta_zero_only_bounded_losses_answer():
+    assert orders(PureDP(0.5) * 3).epsilon(0).upper == pytest.approx(1.5, rel=1e-12)
+    for unbounded in (Gaussian(1.0), ApproximateDP(0.1, 1e-9)):
+        with pytest.raises(NoSuchGuarantee):
+            orders(unbounded).epsilon(0)
+
+
+def test_a_type_two_error_is_what_the_power_leaves():
+    both = orders(SAMPLED * 2)
+    power, error = both.power(0.2), both.tradeoff(0.2)
+    assert (error.lower, error.upper) == pytest.approx((1 - power.upper, 1 - power.lower))
+    assert 0.2 <= power.upper <= both.bad_outcome_by_renyi(0.2).upper
