@@ -22,7 +22,9 @@ def test_an_interval_law_obeys_the_rules(loss):
 
 
 def expectation(loss, function):
-    inside = quad(lambda v: loss.density * math.exp(v / 2) * function(v), -loss.e0, loss.e0, epsabs=0, epsrel=1e-12)[0]
+    inside = quad(
+        lambda v: loss.edge * math.exp((v - loss.e0) / 2) * function(v), -loss.e0, loss.e0, epsabs=0, epsrel=1e-12
+    )[0]
     return inside + loss.top * function(loss.e0) + loss.bottom * function(-loss.e0)
 
 
@@ -40,7 +42,7 @@ def test_moments_are_integrals_of_the_density(loss):
 def test_the_profile_is_an_integral_of_the_density(loss, share):
     epsilon = share * loss.e0
     truth = quad(
-        lambda v: loss.density * math.exp(v / 2) * -math.expm1(epsilon - v),
+        lambda v: loss.edge * math.exp((v - loss.e0) / 2) * -math.expm1(epsilon - v),
         max(min(epsilon, loss.e0), -loss.e0),
         loss.e0,
         epsabs=0,
