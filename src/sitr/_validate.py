@@ -28,7 +28,7 @@ def real(name: str, value: Any, low: float, high: float, *, open_low: bool = Fal
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf if value > 0 else -math.inf  # an integer past the largest double
+        number = math.inf if value > 0 else -math.inf  # type: ignore[operator]  # past the largest double
     inside = (low < number if open_low else low <= number) and (number < high if open_high else number <= high)
     if not inside:  # also true of NaN
         raise InvalidArgument(f"{name}={_shown(value)} is not in {_range(low, high, open_low, open_high)}.")

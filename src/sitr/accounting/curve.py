@@ -279,9 +279,6 @@ class Curve(Answers):
         """The dominating pairs, or claims, with their counts."""
         return self._parts
 
-    def __add__(self, other: object) -> Curve:
-        return Curve(self.parts + other.parts) if isinstance(other, Answers) else NotImplemented
-
 
 def _brackets(values: Any, ask: Callable[[float], Found], safe: Any = "upper") -> Bracket:
     """Ask for each value; a scalar gives floats, an array arrays."""

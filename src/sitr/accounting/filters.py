@@ -67,7 +67,7 @@ class Filter(ABC):
         self.used = (0, 0)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.parameter}={self.limit ** (1 / self.power):g}, delta={self.delta:g})"
+        return f"{type(self).__name__}({self.parameter}={getattr(self, self.parameter):g}, delta={self.delta:g})"
 
     @abstractmethod
     def cost(self, event: Event) -> float:

@@ -12,6 +12,7 @@ from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
 from .losses.law import Pair
 from .losses.sampled import SampledGaussianLoss
+from .losses.sampled_discrete import SampledDiscreteLoss
 from .renyi import Claim
 
 
@@ -28,6 +29,8 @@ def zcdp_of(part: Pair | Claim) -> tuple[float, float]:
     loss = part.forward
     if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
         return loss.m**2 / 2, 0.0
+    if isinstance(loss, SampledDiscreteLoss):
+        return (loss.sensitivity / loss.scale) ** 2 / 2, 0.0
     if isinstance(loss, SampledGaussianLoss):
         return (loss.steps / loss.sigma) ** 2 / 2, 0.0
     if isinstance(loss, IntervalLoss) and loss.top == 0:
@@ -46,7 +49,7 @@ def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
     loss = part.forward
     if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
         return loss.m**2 / 2, loss.m
-    if isinstance(loss, SampledGaussianLoss):
+    if isinstance(loss, (SampledGaussianLoss, SampledDiscreteLoss)):
         raise _unknown("CDP", "no subgaussian standard of the sampled Gaussian is proved", "use zcdp() or rdp(alpha)")
     orders = (part.forward, part.backward)
     return max(o.mean() for o in orders), max((o.largest - o.smallest) / 2 for o in orders)
@@ -63,7 +66,7 @@ def gdp_of(part: Pair | Claim) -> float:
         return loss.m
     if isinstance(loss, SampledGaussianLoss):
         return loss.steps / loss.sigma
-    if isinstance(loss, DiscreteGaussianLoss):
+    if isinstance(loss, (DiscreteGaussianLoss, SampledDiscreteLoss)):
         raise _unknown("Gaussian DP", "the discrete Gaussian lies under the continuous one at its atoms", "use zcdp()")
     variation = (
         float(loss.profile(np.float64(0.0))) if isinstance(loss, IntervalLoss) else math.tanh(_largest(part) / 2)

@@ -20,6 +20,7 @@ from .renyi import Claim, implied_pair
 POINTS = 400  # where a composed profile is sampled before it is thinned
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
+MOST_SCALE = 1e5  # of a discrete Gaussian that is summed point by point
 MOST_EPSILON = 600.0  # of a hull, whose points are at e^ε
 TINY = 1e-280  # δ left at the end of a sampled profile of unbounded loss: never none
 
@@ -30,15 +31,20 @@ def sampled_part(parts: Parts, q: float) -> Pair:
     """Return the pair of all parts run together on one Poisson sample."""
     known = [(part, n) for part, n in parts if isinstance(part, Pair)]
     claims = [(part, n) for part, n in parts if isinstance(part, Claim)]
-    if not claims and len(known) == 1 and known[0][1] == 1:
+    if not claims and len(known) == 1 and known[0][1] == 1 and not _is_too_fine(known[0][0]):
         return pairs.sampled_pair(known[0][0], q)
     mix = Mix.of((pair.forward, n) for pair, n in known)
-    if not claims and not mix.parts:
+    if not claims and not mix.parts and math.isinf(mix.gaussian_reach):
         return pairs.sampled_pair(pairs.gaussian_pair(math.sqrt(mix.m2)), q)
     above = _profile_pair(known + ([(implied_pair(claims), 1)] if claims else []))
     beneath = pairs.sampled_pair(_strongest(known, claims), q)
     sampled = pairs.sampled_pair(above, q)
     return Pair(sampled.forward, sampled.backward, beneath.beneath or beneath)
+
+
+def _is_too_fine(pair: Pair) -> bool:
+    """Whether a discrete Gaussian has more points than are summed one by one."""
+    return isinstance(pair.forward, DiscreteGaussianLoss) and pair.forward.scale > MOST_SCALE
 
 
 def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:
@@ -56,7 +62,7 @@ def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:
 
 def _strongest(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
     """One component of the composition, which the whole dominates: forgetting the others is post-processing."""
-    single = [pair for pair, _ in known] + [
+    single = [pair for pair, _ in known if not _is_too_fine(pair)] + [
         pairs.gaussian_pair(claim.attained) for claim, _ in claims if claim.attained
     ]
     if not single:
@@ -85,6 +91,12 @@ def group_part(part: Pair | Claim, size: int) -> Pair | Claim:
         return (pairs.laplace_pair if loss.top else pairs.exponential_pair)(size * loss.e0)
     if isinstance(loss, SampledGaussianLoss):
         return _sampled_group(loss, size)
+    if not isinstance(loss, Atoms):
+        raise NoSuchGuarantee(
+            "no group property is computed for this event.",
+            why="a sampled discrete law for several people is another mixture, which is not summed here.",
+            do="bound it by the unsampled mechanism, which can only cost more.",
+        )
     return _group_by_profile(part, size)
 
 
@@ -114,12 +126,11 @@ def _group_by_profile(part: Pair, size: int) -> Pair:
         grown = np.exp(np.minimum(np.log(deltas) + log_growth, 0.0))
     reached = [(float(size * e), float(d)) for e, d in zip(kinks, grown, strict=True)]
     points = [(e, d) for e, d in reached if d < 1 and e <= MOST_EPSILON]
-    if not points:  # e^ε is no number any more: the worst pair of the whole, by its largest loss
-        mass = max(order.infinite_mass for order in orders)
-        if mass > 0:
-            return pairs.two_point_pair(MOST_EPSILON, min(reached[-1][1], 1 - 1e-16))
-        return pairs.two_point_pair(size * float(kinks[-1]), 0.0)
     beneath = part.beneath or part
+    if not points:  # e^ε is no number any more: the last kink alone, stated where it holds
+        end, left = reached[-1]
+        black_box = pairs.two_point_pair(end, min(left, 1 - 1e-16))
+        return Pair(black_box.forward, black_box.backward, beneath)
     return Pair(*(2 * (hull(points).forward,)), beneath=beneath)
 
 

@@ -478,5 +478,8 @@ def _least_epsilon(losses: Floats, log_masses: Floats, steps: _Steps, delta: flo
     at = after - 1
     # From losses[at], where δ is low enough, ε can fall until e^ε has lost (target - δ) / Q[loss above].
     slope = float(np.logaddexp.reduce(log_masses[:after]))
-    room = math.log(target) + math.log1p(-math.exp(logs[at] - math.log(target))) - slope - float(losses[at])
+    share = math.exp(logs[at] - math.log(target))
+    if share >= 1:
+        return max(float(losses[at]), 0.0)
+    room = math.log(target) + math.log1p(-share) - slope - float(losses[at])
     return max(float(losses[at]) + math.log1p(-math.exp(room)), 0.0) if room < 0 else 0.0

@@ -7,7 +7,9 @@ import pytest
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.near import gated_at
 from sitr.accounting.engines.solve import epsilon_of
+from sitr.accounting.engines.split import split_at
 from sitr.accounting.losses.gaussian import GaussianLoss
+from sitr.accounting.losses.interval import IntervalLoss
 from sitr.accounting.losses.sampled import SampledGaussianLoss
 
 
@@ -28,3 +30,13 @@ def test_a_gated_line_contains_what_the_plain_line_finds(sigma, q, count, delta)
 def test_no_gate_where_the_others_can_pull_the_loss_back():
     mix = Mix.of([(SampledGaussianLoss.pair(2.0, 1e-4).forward, 10), (GaussianLoss(0.1), 1)])
     assert gated_at(mix, 0.5, math.log(1e-8)) is None
+
+
+def test_bounds_hold_far_from_where_the_gates_were_made():
+    """A gate made for a small ε says nothing false of a large one, where stopped steps no longer decide."""
+    mix = Mix.of([(SampledGaussianLoss.pair(0.5, 1e-3).forward, 50), (IntervalLoss.laplace(20.0), 10)])
+    bounds = gated_at(mix, 0.5, math.log(1e-6))
+    truth = epsilon_of(mix, 1e-3)
+    assert bounds is None or bounds.upper(truth.lower) >= 1e-3 * (1 - 1e-6)
+    split = split_at(mix, 0.5, math.log(1e-6))
+    assert split is None or split.upper(truth.lower) >= 1e-3 * (1 - 1e-6)

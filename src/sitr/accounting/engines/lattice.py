@@ -12,7 +12,7 @@ import math
 import numpy as np
 from scipy.fft import fft, ifft, next_fast_len
 
-from ..losses.atoms import Atoms, _common_divisor
+from ..losses.atoms import Atoms, common_divisor
 from ..losses.law import UNIT, Floats, Lattice, log_sum_exp
 from .line import ALIAS
 from .mix import Mix, log_kappa
@@ -117,7 +117,7 @@ def lattice_sum(mix: Mix, c: float, log_main: float) -> LatticeSum | None:
 
 def _common_spacing(spacings: list[float]) -> float | None:
     largest = max(spacings)
-    return _common_divisor(np.array(sorted(spacings)), 1e-13 * largest)
+    return common_divisor(np.array(sorted(spacings)), 1e-13 * largest)
 
 
 def _snapped(lattice: Lattice, spacing: float) -> Lattice:

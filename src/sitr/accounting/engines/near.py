@@ -18,6 +18,7 @@ from .mix import Mix, best_tilt
 from .rare import LOWEST, lowest, rare_laws
 
 GOAL = 1e-5  # the relative width aimed at
+MARGIN = 1.1  # gates are made for an ε so much larger than the one asked for
 SHUT = 20.0  # widths between where a step lifts the loss above ε and where its gate shuts
 
 
@@ -78,11 +79,12 @@ class Gated:
     """Two-sided bounds on δ(ε): what passes by its line, what is stopped in closed form.
 
     A composition with a stopped step loses more than ε, so its share of δ is P of it less e^ε times Q of it, plus at
-    most `leak`, the mean of (e^{ε-L} - 1)_+ where a step is stopped and the loss is under ε all the same.
+    most `leak`, the mean of (e^{ε-L} - 1)_+ where a step is stopped and the loss is under ε all the same. That mean
+    grows with ε: it holds up to the ε that the gates were made for, and beyond it all of P is counted.
     """
 
-    def __init__(self, near: Near, line: Line, leak: float) -> None:
-        self.line, self.leak = line, leak
+    def __init__(self, near: Near, line: Line, leak: float, tuned: float) -> None:
+        self.line, self.leak, self.tuned = line, leak, tuned
         self.p, self.q = near.stopped_mass(0.0), near.stopped_mass(-1.0)
 
     def _far(self, epsilon: float) -> float:
@@ -90,7 +92,8 @@ class Gated:
 
     def upper(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε)."""
-        return self.line.upper(epsilon) + self._far(epsilon) + 1e-12 * self.p + self.leak
+        stopped = self._far(epsilon) + self.leak if epsilon <= self.tuned else self.p
+        return self.line.upper(epsilon) + stopped + 1e-12 * self.p
 
     def lower(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε)."""
@@ -106,12 +109,12 @@ def gated_at(mix: Mix, epsilon: float, log_delta: float) -> Gated | None:
     """Shut the gates where one step alone lifts the loss above ε; None if others can pull it back without limit."""
     if not math.isfinite(mix.smallest):
         return None
-    room = epsilon + lowest(mix)
+    room = epsilon * MARGIN + lowest(mix)
     laws = rare_laws(mix)
     near = Near(mix, [Gate.sharp(loss, room, SHUT) for loss, _ in laws], epsilon / 5)
     early = [n * math.exp(gate.log_stopped_before(0.0, gate.loss.where(room))) for gate, n in near.gates]
-    worst = math.expm1(min(epsilon - mix.smallest, 700.0))
+    worst = math.expm1(min(epsilon * MARGIN - mix.smallest, 700.0))
     leak = worst * (math.fsum(early) + math.exp(-LOWEST) * near.stopped_mass(0.0))
     c = best_tilt(near, log_delta)
     grid = choose_grid(near, c, epsilon, log_delta, GOAL, slope=-log_delta / epsilon)
-    return Gated(near, Line(near, grid), leak)
+    return Gated(near, Line(near, grid), leak, epsilon * MARGIN)

@@ -142,7 +142,7 @@ def lowest(mix: Mix) -> float:
     spread = math.sqrt(2 * max(mix.mean, 1e-300))
     tilts = np.array([0.25, 0.5, 1, 2, 4, 8, 16, 32]) / spread
     found = (mix.log_mgf(-tilts) + LOWEST) / tilts
-    return min(float(np.min(found)), -mix.smallest)
+    return max(min(float(np.min(found)), -mix.smallest), 0.0)
 
 
 HIGHEST = 0.999  # a share of the rare part above which the body is no longer seen

@@ -25,6 +25,7 @@ CLOSED = 4e-13  # relative error of the closed forms, checked against 40 digits 
 MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
 NARROW = 1e-6  # a bracket this narrow, relative to its value, is good enough
 RARE = 5e-5  # and this, where events are rare
+Way = Callable[[Mix, float, float], "Split | Gated | None"]
 GENTLE = 1.3  # noise multipliers from which on one step's loss is no longer lognormal-like
 FEW = 4096  # so many atoms are summed rather than transformed
 
@@ -38,8 +39,9 @@ class Found:
     method: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lower", float(self.lower))
-        object.__setattr__(self, "upper", float(self.upper))
+        # A number that is none proves nothing.
+        object.__setattr__(self, "lower", 0.0 if math.isnan(self.lower) else float(self.lower))
+        object.__setattr__(self, "upper", math.inf if math.isnan(self.upper) else float(self.upper))
 
     def meet(self, other: Found) -> Found:
         """Both hold: keep the better end of each; the method is that of the narrower.
@@ -59,7 +61,7 @@ class Found:
         return Found(max(self.lower, other.lower), higher.upper, higher.method)
 
     def within(self, relative: float) -> bool:
-        return math.isfinite(self.upper) and self.upper - self.lower <= max(relative * self.upper, 1e-12)
+        return math.isfinite(self.upper) and self.upper - self.lower <= max(relative * self.upper, 1e-10)
 
     @property
     def narrow(self) -> bool:
@@ -126,9 +128,9 @@ def epsilon_of(mix: Mix, delta: float) -> Found:
     if mix.infinite_mass == 0:
         return _finite_epsilon(mix, finite)
     # The difference is known to a few units of δ only, which matters where δ is nearly all infinite-loss mass.
-    slack = 16 * UNIT * delta
+    slack = 16 * UNIT * delta / (1 - mix.infinite_mass)
     if finite <= slack:
-        return Found(0.0, max(mix.largest, 0.0), "largest loss")
+        return Found(0.0, math.inf, "infinite-loss mass")
     safe = _finite_epsilon(mix, finite - slack)
     return Found(_finite_epsilon(mix, finite + slack).lower, safe.upper, safe.method)
 
@@ -158,11 +160,16 @@ class ClosedForm:
 
     def upper(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε)."""
-        return math.exp(self.log_delta(epsilon)) * (1 + CLOSED * (4 + self._slack(epsilon)))
+        return math.exp(self.log_delta(epsilon - self._shift(epsilon))) * (1 + CLOSED * (4 + self._slack(epsilon)))
 
     def lower(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε)."""
-        return math.exp(self.log_delta(epsilon)) * (1 - CLOSED * (4 + self._slack(epsilon)))
+        return math.exp(self.log_delta(epsilon + self._shift(epsilon))) * (1 - CLOSED * (4 + self._slack(epsilon)))
+
+    def _shift(self, epsilon: float) -> float:
+        """The parameters are rounded: so the losses are, by a few units of the largest."""
+        largest = self.mix.largest if math.isfinite(self.mix.largest) else 0.0
+        return 8 * UNIT * max(abs(epsilon), largest)
 
     def _slack(self, epsilon: float) -> float:
         """How much a rounding of ε itself can matter: a²/2 in the exponent."""
@@ -171,7 +178,7 @@ class ClosedForm:
     def epsilon(self, delta: float) -> Found:
         """Invert by bisection on ln δ."""
         log_delta = math.log(delta)
-        if self.log_delta(0.0) <= log_delta:
+        if self.upper(0.0) <= delta:
             return Found(0.0, 0.0, "closed form")
         low, high = 0.0, 1.0
         while self.log_delta(high) > log_delta:
@@ -181,7 +188,9 @@ class ClosedForm:
             if middle in (low, high):
                 break
             low, high = (middle, high) if self.log_delta(middle) > log_delta else (low, middle)
-        return Found(low * (1 - CLOSED), high * (1 + CLOSED), "closed form")
+        slope = (self.log_delta(low * (1 - 1e-6)) - self.log_delta(high * (1 + 1e-6))) / (2e-6 * high)
+        lower, upper = certify(self, delta, high, slope if 0 < slope < math.inf else 1 / high)
+        return Found(lower, upper, "closed form")
 
 
 def _closed_form(mix: Mix) -> ClosedForm | None:
@@ -215,7 +224,10 @@ def _numerical(mix: Mix, delta: float) -> Found:
         found = found.meet(_solved(on_lattice, delta, log_delta, "lattice", c))
     if found.narrow:
         return found
-    grid = choose_grid(mix, c, start, log_delta)
+    try:
+        grid = choose_grid(mix, c, start, log_delta)
+    except OverflowError:  # more nodes than are worth their while: Chernoff stands
+        return found
     # Where sampled steps do not make |M| fall by themselves, they are rare: cutting them off beats smoothing.
     if rare_laws(mix) and grid.whisper > 0:
         found = _rare(mix, found, delta, start)
@@ -245,17 +257,12 @@ def _rare(mix: Mix, found: Found, delta: float, saddle: float) -> Found:
     return found
 
 
-def _by_way(
-    way: Callable[..., Split | Gated | None], method: str, mix: Mix, found: Found, delta: float, start: float
-) -> Found:
+def _by_way(way: Way, method: str, mix: Mix, found: Found, delta: float, start: float) -> Found:
     """Solve with a way of bounding δ that is tuned near ε; ask again where it was tuned elsewhere."""
     log_delta = math.log(delta)
     epsilon = min(max(start, found.lower), found.upper)
     for _ in range(3):
-        try:
-            bounds = way(mix, epsilon, log_delta) if epsilon > 0 else None
-        except (ArithmeticError, ValueError):  # it cannot be tuned here: then it proves nothing
-            break
+        bounds = _tuned(way, mix, epsilon, log_delta) if epsilon > 0 else None
         if bounds is None:
             break
         proposed = min(max(bounds.guess(log_delta, epsilon), found.lower, epsilon / 4), found.upper)
@@ -265,6 +272,14 @@ def _by_way(
             break
         epsilon = proposed
     return found
+
+
+def _tuned(way: Way, mix: Mix, epsilon: float, log_delta: float) -> Split | Gated | None:
+    """Tune a way at ε; where it cannot be, it proves nothing."""
+    try:
+        return way(mix, epsilon, log_delta)
+    except (ArithmeticError, ValueError):
+        return None
 
 
 def _slope(bounds: Bounds, epsilon: float) -> float:
@@ -347,7 +362,7 @@ def candidates(mix: Mix, epsilon: float) -> Iterator[tuple[Bounds, str]]:
     if rare_laws(mix) and epsilon > 0:
         jump = sum(n * float(loss.profile(np.float64(epsilon))) for loss, n in rare_laws(mix))
         for way, method in ((split_at, "split line"), (gated_at, "gated line")):
-            bounds = way(mix, epsilon, math.log(jump)) if 0 < jump < 1 else None
+            bounds = _tuned(way, mix, epsilon, math.log(jump)) if 0 < jump < 1 else None
             if bounds is not None:
                 yield bounds, method
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..losses.cuts import Gate
 from .line import Line, choose_grid, period_of
 from .mix import Mix, best_tilt, chernoff_delta, log_kappa
-from .near import Near
+from .near import MARGIN, Near
 from .rare import LOWEST, Rare, lowest, rare_laws
 
 SHARE = 0.5  # of ε: a step that loses so much is rare
@@ -71,10 +71,12 @@ class FarSplit(Split):
     Far steps lift the loss above ε by themselves, and their share of δ is a closed form.
     """
 
-    def __init__(self, line: Line, body: Body, rare: Rare, above: tuple[float, float], early: float) -> None:
+    def __init__(
+        self, line: Line, body: Body, rare: Rare, above: tuple[float, float], early: float, tuned: float
+    ) -> None:
         """Take the log of a bound on δ without far steps at ε = 0 and its slope; and what was called far too early."""
         super().__init__(line, body)
-        self.rare, self.above, self.early = rare, above, early
+        self.rare, self.above, self.early, self.tuned = rare, above, early, tuned
         self.far = rare.far_part(-math.inf)
         self.zero, self.minus = (math.exp(float(rare.log_mgf(x))) for x in (0.0, -1.0))
 
@@ -94,11 +96,14 @@ class FarSplit(Split):
 
     def upper(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε)."""
-        known = self.rare.far_part(epsilon) - self._below(epsilon) + self._rounding() + self._leak(epsilon)
-        return super().upper(epsilon) + known
+        # Beyond the ε that the gates were made for, all of P is counted of what is far.
+        far = self.rare.far_part(epsilon) + self._leak(epsilon) if epsilon <= self.tuned else self.far
+        return super().upper(epsilon) + far - self._below(epsilon) + self._rounding()
 
     def lower(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε)."""
+        if epsilon > 2 * self.tuned:  # the aliases from below would no longer lie under every loss
+            return 0.0
         height, tilt = self.above
         c, period = self.line.grid.c, self.line.grid.period
         beyond = math.exp(min(height - tilt * (epsilon + period) + c * period, 0.0)) / -math.expm1(-(tilt - c) * period)
@@ -135,7 +140,7 @@ def _without_far(
     mix: Mix, gates: list[Gate], epsilon: float, log_delta: float, steepest: float, body: Body
 ) -> FarSplit | None:
     """Leave out steps that lift the loss well above ε, and choose the period by what is left."""
-    room = epsilon + lowest(mix)
+    room = epsilon * MARGIN + lowest(mix)
     far = [Gate.soft(gate.loss, 3 * room) for gate in gates]
     early = math.fsum(
         n * math.exp(gate.log_stopped_before(0.0, gate.loss.where(room)))
@@ -152,4 +157,4 @@ def _without_far(
         return None
     c = min(0.6 * steepest, 4 / period)
     line = Line(rare, choose_grid(rare, c, epsilon, log_delta, GOAL, period, 8 / epsilon))
-    return FarSplit(line, body, rare, (height, tilt), early)
+    return FarSplit(line, body, rare, (height, tilt), early, epsilon * MARGIN)

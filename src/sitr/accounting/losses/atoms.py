@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -102,7 +105,7 @@ class Atoms(Loss):
         spread = float(distances[-1])
         if self.losses.size == 1 or spread == 0:
             return np.zeros(self.losses.size, dtype=np.int64), 1.0, 0.0
-        spacing = _common_divisor(distances[1:], LATTICE_TOLERANCE * spread)
+        spacing = common_divisor(distances[1:], LATTICE_TOLERANCE * spread)
         if spacing is None or spread / spacing > LONGEST_LATTICE:
             return None
         places = np.round(distances / spacing).astype(np.int64)
@@ -110,7 +113,7 @@ class Atoms(Loss):
         return (places, spacing, rounding) if rounding <= 8 * LATTICE_TOLERANCE * spread else None
 
 
-def _common_divisor(distances: Floats, tolerance: float) -> float | None:
+def common_divisor(distances: Floats, tolerance: float) -> float | None:
     """Return the greatest spacing that divides all distances within the tolerance (Euclid), or None."""
     divisor = float(distances[-1])
     for distance in distances:
@@ -132,9 +135,10 @@ def pair_of(losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Pair:
     losses, masses = np.asarray(losses, dtype=np.float64), np.asarray(masses, dtype=np.float64)
     other = masses * np.exp(-losses)
     missing = max(0.0, 1.0 - math.fsum(other))
+    rounding = 4 * UNIT * float(np.sum(other * (2 + np.abs(losses))))
     return Pair(
         Atoms.of(losses, masses, infinite_mass),
-        Atoms.of(-losses, other, missing if missing > 4 * UNIT * losses.size else 0.0),
+        Atoms.of(-losses, other, missing if missing > rounding else 0.0),
     )
 
 
@@ -147,35 +151,52 @@ def two_point(epsilon: float, delta: float) -> Pair:
 def hull(points: list[tuple[float, float]]) -> Pair:
     """The pair of a mechanism known by several (ε,δ) at once, in both orders (THEORY 2.6).
 
-    The lower convex hull, in (e^ε, δ), of each point, its mirror image and (0, 1); slopes are Q's masses.
+    The lower convex hull, in (e^ε - 1, δ), of each point, its mirror image and (-1, 1); slopes are Q's masses. In exact
+    fractions, since the differences of slopes cancel; only the two exponentials of each ε are rounded.
     """
+    if len(points) == 1:
+        return two_point(*points[0]) if points[0][1] < 1 else _nothing()
     chain = _lower_hull(points)
-    if len(chain) == 1:  # nothing is promised: every loss is infinite
-        return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1), 1.0))
-    y, d = np.array([p[0] for p in chain]), np.array([p[1] for p in chain])
-    slopes = np.append(np.diff(d) / np.diff(y), 0.0)
-    masses_q = np.diff(slopes)
-    masses_p = y[1:] * masses_q
-    forward = Atoms.of(np.log(y[1:]), masses_p, float(d[-1]))
-    return Pair.symmetric(forward)
+    if len(chain) == 1:
+        return _nothing()
+    slopes = [(b.delta - a.delta) / (b.y - a.y) for a, b in pairwise(chain)] + [Fraction(0)]
+    steps = zip(chain[1:], slopes, slopes[1:], strict=False)
+    masses = [float((1 + vertex.y) * (after - before)) for vertex, before, after in steps]
+    losses = np.array([vertex.epsilon for vertex in chain[1:]])
+    return Pair.symmetric(Atoms.of(losses, np.array(masses), float(chain[-1].delta)))
 
 
-def _lower_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    mirrored = [(math.exp(e), d) for e, d in points]
-    mirrored += [(math.exp(-e), 1 - math.exp(-e) * (1 - d)) for e, d in points]
-    lowest: dict[float, float] = {0.0: 1.0}
-    for y, d in mirrored:
-        lowest[y] = min(d, lowest.get(y, 1.0))
-    chain: list[tuple[float, float]] = []
-    for y, d in sorted(lowest.items()):
-        while len(chain) >= 2 and _turns_up(chain[-2], chain[-1], (y, d)):
+def _nothing() -> Pair:
+    """Nothing is promised: every loss is infinite."""
+    return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1), 1.0))
+
+
+class Vertex(NamedTuple):
+    """A point of a privacy profile: y = e^ε - 1 and δ, exact, and the ε that it came from."""
+
+    y: Fraction
+    delta: Fraction
+    epsilon: float
+
+
+def _lower_hull(points: list[tuple[float, float]]) -> list[Vertex]:
+    vertices = [Vertex(Fraction(-1), Fraction(1), -math.inf)]
+    for e, d in points:
+        stay = Fraction(math.exp(-e)) * Fraction(d)
+        vertices.append(Vertex(Fraction(math.expm1(e)), Fraction(d), e))
+        vertices.append(Vertex(Fraction(math.expm1(-e)), Fraction(-math.expm1(-e)) + stay, -e))
+    chain: list[Vertex] = []
+    for vertex in sorted(vertices):
+        if chain and chain[-1].y == vertex.y:  # the lowest came first
+            continue
+        while len(chain) >= 2 and _turns_up(chain[-2], chain[-1], vertex):
             chain.pop()
-        chain.append((y, d))
-    while len(chain) > 1 and chain[-1][1] >= chain[-2][1]:
+        chain.append(vertex)
+    while len(chain) > 1 and chain[-1].delta >= chain[-2].delta:
         chain.pop()
     return chain
 
 
-def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+def _turns_up(a: Vertex, b: Vertex, c: Vertex) -> bool:
     """Say whether b lies on or above the chord from a to c."""
-    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
+    return (b.delta - a.delta) * (c.y - a.y) >= (c.delta - a.delta) * (b.y - a.y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from .sampled import SampledGaussianLoss
 from .sampled_discrete import SampledDiscreteLoss
 
 CELLS = 4096  # into how many cells a continuous law is cut where no closed form is left
+MOST_CELL_LOSS = 600.0  # beyond, masses underflow, and the worst pure pair stands for the law
 MOST_STEPS = 4096  # discrete Laplace noise that a person moves further is bounded by its continuous law
 
 
@@ -100,7 +102,7 @@ def _from_cells(
 def k_ary_pair(p: float, k: int) -> Pair:
     """Truth with probability p, each other of k values with r: losses ±ln(p/r), and 0 of mass (k-2) r (THEORY 2.1)."""
     r = (1 - p) / (k - 1)
-    over = (p * k - 1) / (1 - p)  # p/r - 1: keeps the digits of ln(p/r) where p is near 1/k
+    over = float((Fraction(p) * k - 1) / (1 - Fraction(p)))  # p/r - 1, exactly: p may be near 1/k
     loss = math.log1p(over) if over > -0.5 else math.log(p) - math.log1p(-p) + math.log(k - 1)
     if loss == 0:
         return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1)))
@@ -143,13 +145,16 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     if isinstance(pair.forward, GaussianLoss):
         return sampled_gaussian_pair(1 / pair.forward.m, q)
     if isinstance(pair.forward, DiscreteGaussianLoss):
-        return _sampled_discrete_gaussian(pair.forward, q)
+        return SampledDiscreteLoss.pair(pair.forward.scale, pair.forward.sensitivity, q)
     if isinstance(pair.forward, SampledGaussianLoss) and pair.forward.steps == 1:
         return sampled_gaussian_pair(pair.forward.sigma, q * pair.forward.weights[1])
     if isinstance(pair.forward, SampledDiscreteLoss):
         inner = pair.forward
         return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, q * inner.q)
     beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
+    if isinstance(pair.forward, IntervalLoss) and pair.forward.e0 > MOST_CELL_LOSS:
+        worst = _sampled_atoms(two_point_pair(pair.forward.e0, 0.0), q)
+        return Pair(worst.forward, worst.backward, beneath or two_point_pair(0.0, 0.0))
     if isinstance(pair.forward, IntervalLoss):
         pair = _cells_of_interval(pair.forward)
         beneath = beneath or sampled_pair(pair.beneath or pair, q)
@@ -162,13 +167,18 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     forward, backward = pair.forward, pair.backward
     assert isinstance(forward, Atoms)
     assert isinstance(backward, Atoms)
-    masses_p = np.exp(forward.logs) * (1 - forward.infinite_mass)
-    masses_q = masses_p * np.exp(-forward.losses)
-    mixed = (1 - q) * masses_q + q * masses_p
+    log_p = forward.logs + math.log1p(-forward.infinite_mass)
+    log_q = log_p - forward.losses
+    log_mixed = np.logaddexp(math.log1p(-q) + log_q, math.log(q) + log_p)
     only_q = backward.infinite_mass  # where P has nothing, the mixture has (1-q) Q
-    losses = np.log1p(q * np.expm1(np.append(forward.losses, -math.inf)))
-    remove = Atoms.of(losses, np.append(mixed, (1 - q) * only_q), q * forward.infinite_mass)
-    add = Atoms.of(-losses, np.append(masses_q, only_q))
+    total = float(np.sum(np.exp(np.minimum(log_q, 1.0)))) + only_q
+    if abs(total - 1) > 1e-6:
+        raise ArithmeticError("the masses of a pair do not sum to one")
+    near = np.minimum(forward.losses, 700.0)
+    moved = np.where(forward.losses < 700, np.log1p(q * np.expm1(near)), forward.losses + math.log(q))
+    losses = np.append(moved, math.log1p(-q))
+    remove = Atoms.of(losses, np.append(np.exp(log_mixed), (1 - q) * only_q), q * forward.infinite_mass)
+    add = Atoms.of(-losses, np.append(np.exp(np.minimum(log_q, 0.0)), only_q))
     return Pair(remove, add)
 
 
@@ -179,14 +189,3 @@ def _cells_of_interval(loss: IntervalLoss) -> Pair:
     p = 2 * loss.edge * np.exp((high - loss.e0) / 2) * -np.expm1((low - high) / 2)
     q = 2 * loss.edge * np.exp((-low - loss.e0) / 2) * -np.expm1((low - high) / 2)
     return _from_cells(p, q, low, high, loss.e0, loss.top, loss.bottom)
-
-
-def _sampled_discrete_gaussian(loss: DiscreteGaussianLoss, q: float) -> Pair:
-    """The sum over integers itself, or, on a fine grid, the continuous law.
-
-    The sum over integers is the trapezoid rule with step 1 for the continuous integral; by the strip theorem they
-    differ by less than e^-41 where the grid is as fine as `FINE_GRID` asks (docs/decisions/0003).
-    """
-    if loss.is_fine and loss.scale / loss.m >= 10:
-        return sampled_gaussian_pair(1 / loss.m, q)
-    return SampledDiscreteLoss.pair(loss.scale, loss.sensitivity, q)

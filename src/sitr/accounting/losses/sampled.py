@@ -320,6 +320,8 @@ class SampledGaussianLoss(Loss):
 
     def where(self, level: float) -> float:
         """Return the x at which ln r(x) is `level`, by bisection."""
+        if not math.log(self.weights[0]) < level < math.inf:
+            raise ValueError("no x has this loss")
         low, high = -1.0, 1.0
         while float(self.log_ratio(np.float64(low))) > level:
             low *= 2
@@ -340,6 +342,8 @@ class SampledGaussianLoss(Loss):
             return stay + move + self.weights[1] / (2 * self.sigma**2) if self.removes else -math.log(self.weights[0])
         h = self.sigma * min(0.05, 0.05 * math.pi * self.sigma / self.steps)
         x = self._grid(0.0, h)
+        if x is None:  # as a bound: without sampling it would be this
+            return (self.steps / self.sigma) ** 2 / 2
         losses = self.log_ratio(x) * (1 if self.removes else -1)
         # E L = E[L + e^{-L} - 1]: every term is positive, so a tiny mean keeps its digits.
         with np.errstate(over="ignore"):
