@@ -11,7 +11,6 @@ from scipy.stats import norm
 from sitr.accounting import (
     ApproximateDP,
     Concentrated,
-    Curve,
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
@@ -334,12 +333,6 @@ def test_a_group_of_three_is_noise_moved_three_times_as_far(event, grown):
 def test_a_group_of_black_boxes_follows_theory():
     found = ApproximateDP(0.5, 1e-4).group(3)
     assert float(found.delta(1.5)) == pytest.approx(1e-4 * math.expm1(1.5) / math.expm1(0.5), rel=1e-9)
-
-
-def test_a_curve_composes_with_an_event():
-    both = Gaussian(6.0).group(3) + Gaussian(2.0)
-    assert isinstance(both, Curve)
-    assert both.epsilon(1e-6).upper == pytest.approx((Gaussian(2.0) * 2).epsilon(1e-6).upper, rel=1e-9)
 
 
 # Trade-offs and bad outcomes.

@@ -133,7 +133,7 @@ class Answers:
         """
         from .events import ZeroConcentrated
 
-        if not delta_part:
+        if not delta_part or self.infinite_mass >= 1:
             self._refuse_infinite_mass("zCDP")
         pieces = [(zcdp_of(part), count) for part, count in self.parts]
         rho = math.fsum(count * piece[0] for piece, count in pieces)

@@ -43,6 +43,8 @@ class Orders:
         if self.exact:
             return self.above
         pairs = [(pair.beneath or pair, n) for pair, n in self.pairs]
+        if not self.claims and len(self.pairs) == 1 and self.pairs[0][1] == 1:
+            pairs = [(self.pairs[0][0].alone or pairs[0][0], 1)]
         for claim, n in self.claims:
             known = [(part.beneath or part, n * m) for part, m in claim.beneath if isinstance(part, Pair)]
             pairs += known or [(Pair.symmetric(GaussianLoss(claim.attained)), n)]

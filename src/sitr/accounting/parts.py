@@ -91,6 +91,8 @@ def group_part(part: Pair | Claim, size: int) -> Pair | Claim:
         return (pairs.laplace_pair if loss.top else pairs.exponential_pair)(size * loss.e0)
     if isinstance(loss, SampledGaussianLoss):
         return _sampled_group(loss, size)
+    if part.grown is not None:
+        return part.grown(size)
     if not isinstance(loss, Atoms):
         raise NoSuchGuarantee(
             "no group property is computed for this event.",

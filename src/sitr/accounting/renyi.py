@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .engines.mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, minimise
-from .losses.atoms import Atoms, hull
+from .losses.atoms import Atoms, hull, two_point
 from .losses.law import Complexes, Floats, Loss, Pair
 
 if TYPE_CHECKING:
@@ -98,7 +98,10 @@ def chord_claim(points: tuple[tuple[float, float], ...], delta: float) -> Claim:
     first value, and past the last order only an entry at ∞ says anything. Groups of 2^c: THEORY 4.8.
     """
     always = min((e for a, e in points if math.isinf(a)), default=math.inf)
-    finite = sorted((a, e) for a, e in points if math.isfinite(a))
+    lowest: dict[float, float] = {}
+    for a, e in points:  # all of them hold, so the least does
+        lowest[a] = min(e, lowest.get(a, math.inf))
+    finite = sorted((a, e) for a, e in lowest.items() if math.isfinite(a))
     at_one = min((e for a, e in finite if a == 1), default=math.inf)
     alphas = np.array([1.0, *(a for a, _ in finite if a > 1)])
     heights = np.array([0.0, *((a - 1) * e for a, e in finite if a > 1)])
@@ -140,6 +143,8 @@ def implied_pair(claims: list[tuple[Claim, int]]) -> Pair:
     Only a finite number of (ε,δ) is taken, and the hull of those dominates every mechanism that satisfies them.
     """
     mix = Mix.of(claims)
+    if mix.mean == 0:
+        return two_point(0.0, mix.infinite_mass)
     high = min(max(chernoff_epsilon(mix, best_tilt(mix, FARTHEST), FARTHEST), 1e-9), 600.0)
     epsilons = np.concatenate([np.linspace(0.0, high, POINTS), np.geomspace(high * 1e-6, high, 40)])
     points = [(float(e), min(math.exp(chernoff_delta(mix, float(e))), 1.0)) for e in np.unique(epsilons)]

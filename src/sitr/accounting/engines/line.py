@@ -27,7 +27,7 @@ ALIAS = 1e-9  # what aliases and truncation may each add to δ, as a share of it
 GOAL = 3e-7  # the relative width of ε that smoothing aims at
 NODES = 6_000  # up to here a line without smoothing is preferred
 MOST_NODES = 400_000
-MOST_WORK = 3e7  # multiplications along the line
+MOST_WORK = 1e8  # multiplications along the line
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from .mix import Mix, best_tilt
 from .rare import LOWEST, lowest, rare_laws
 
 GOAL = 1e-5  # the relative width aimed at
-MARGIN = 1.1  # gates are made for an ε so much larger than the one asked for
+MARGIN = 1.02  # gates are made for an ε so much larger than the one asked for
 SHUT = 20.0  # widths between where a step lifts the loss above ε and where its gate shuts
 
 

@@ -26,6 +26,7 @@ MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
 NARROW = 1e-6  # a bracket this narrow, relative to its value, is good enough
 RARE = 5e-5  # and this, where events are rare
 Way = Callable[[Mix, float, float], "Split | Gated | None"]
+LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely
 GENTLE = 1.3  # noise multipliers from which on one step's loss is no longer lognormal-like
 FEW = 4096  # so many atoms are summed rather than transformed
 
@@ -332,6 +333,8 @@ def delta_of(mix: Mix, epsilon: float) -> Found:
     if epsilon >= mix.largest:
         return Found(mix.infinite_mass, mix.infinite_mass, "largest loss")
     found = Found(0.0, _chernoff_delta(mix, epsilon), "Chernoff")
+    if found.upper < LEAST:
+        return Found(mix.infinite_mass, _with_infinity(mix, LEAST), "Chernoff")
     for bounds, method in candidates(mix, epsilon):
         at = Found(max(bounds.lower(epsilon), 0.0), min(bounds.upper(epsilon), 1.0), method)
         found = found.meet(at)

@@ -65,8 +65,8 @@ class Atoms(Loss):
 
     @cached_property
     def _balanced(self) -> bool:
-        """Whether E e^{-L} = 1 and losses are small enough for that to matter."""
-        if max(self.largest, -self.smallest) > SMALL:
+        """Whether E e^{-L} = 1, to the last digits."""
+        if max(self.largest, -self.smallest) > 30:
             return False
         total = float(np.sum(np.exp(self.logs - self.losses)))
         return bool(abs(total - 1) < 8 * UNIT * (4 + self.losses.size))

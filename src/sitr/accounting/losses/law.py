@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -77,13 +78,16 @@ class Pair:
     """Both orders of a dominating pair: `forward` is ln P/Q under P, with the person; `backward` ln Q/P under Q.
 
     `beneath`, where given, is a pair that the truth dominates: then this pair is only an upper side. `renyi`, where
-    given, is a Rényi curve that holds for the truth and lies under this pair's.
+    given, is a Rényi curve that holds for the truth and lies under this pair's. `alone` is what the truth dominates
+    where nothing is composed with it, and `grown` makes the pair of a group, where sensitivity says it.
     """
 
     forward: Loss
     backward: Loss
     beneath: Pair | None = None
     renyi: Loss | None = None
+    alone: Pair | None = None
+    grown: Callable[[int], Pair] | None = field(default=None, compare=False)
 
     @classmethod
     def symmetric(cls, loss: Loss) -> Pair:

@@ -59,7 +59,8 @@ def discrete_laplace_pair(scale: float, sensitivity: int) -> Pair:
     logs = -j / scale - math.log1p(math.exp(-1 / scale))
     logs[1:-1] += math.log(-math.expm1(-1 / scale))
     losses = (sensitivity - 2 * j) / scale
-    return Pair.symmetric(Atoms(losses[::-1].copy(), (logs - log_sum_exp(logs))[::-1].copy()))
+    loss = Atoms(losses[::-1].copy(), (logs - log_sum_exp(logs))[::-1].copy())
+    return Pair(loss, loss, grown=lambda size: discrete_laplace_pair(scale, size * sensitivity))
 
 
 def _coarse_discrete_laplace(scale: float, sensitivity: int) -> Pair:
@@ -152,14 +153,17 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
         inner = pair.forward
         return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, q * inner.q)
     beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
-    if isinstance(pair.forward, IntervalLoss) and pair.forward.e0 > MOST_CELL_LOSS:
-        worst = _sampled_atoms(two_point_pair(pair.forward.e0, 0.0), q)
-        return Pair(worst.forward, worst.backward, beneath or two_point_pair(0.0, 0.0))
-    if isinstance(pair.forward, IntervalLoss):
-        pair = _cells_of_interval(pair.forward)
-        beneath = beneath or sampled_pair(pair.beneath or pair, q)
+    alone = None
+    loss = pair.forward
+    if isinstance(loss, IntervalLoss) and loss.e0 > MOST_CELL_LOSS:
+        pair, beneath = two_point_pair(loss.e0, 0.0), beneath or two_point_pair(0.0, 0.0)
+    elif isinstance(loss, IntervalLoss):
+        pair = _cells_of_interval(loss)
+        assert pair.beneath is not None
+        alone = sampled_pair(pair.beneath, q)
+        beneath = beneath or alone
     above = _sampled_atoms(pair, q)
-    return Pair(above.forward, above.backward, beneath)
+    return Pair(above.forward, above.backward, beneath, alone=alone)
 
 
 def _sampled_atoms(pair: Pair, q: float) -> Pair:
