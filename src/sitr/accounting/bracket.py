@@ -20,6 +20,8 @@ class Bracket:
         >>> bracket = Gaussian(noise_multiplier=2.0).epsilon(delta=1e-6)
         >>> round(float(bracket), 6), bracket.method
         (2.254085, 'closed form')
+        >>> f"{bracket:.3f}"
+        '2.254'
     """
 
     lower: Any
@@ -37,6 +39,9 @@ class Bracket:
         """How far apart the two ends are."""
         with np.errstate(invalid="ignore"):  # two infinite ends are not apart
             return np.where(np.equal(self.lower, self.upper), 0.0, np.subtract(self.upper, self.lower))[()]
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else str(self)
 
     def __float__(self) -> float:
         return float(self.value)
