@@ -258,6 +258,7 @@ def _rare(mix: Mix, found: Found, delta: float, saddle: float) -> Found:
     return found
 
 
+@np.errstate(all="ignore")  # where a way overflows it yields no number, and that proves nothing
 def _by_way(way: Way, method: str, mix: Mix, found: Found, delta: float, start: float) -> Found:
     """Solve with a way of bounding δ that is tuned near ε; ask again where it was tuned elsewhere."""
     log_delta = math.log(delta)
@@ -328,6 +329,7 @@ def _log_main(mix: Mix, c: float) -> float:
     return min(-math.log((1 + c) * max(2.5 * c * spread, 1.0)), float(log_kappa(c)))
 
 
+@np.errstate(all="ignore")  # as in _by_way
 def delta_of(mix: Mix, epsilon: float) -> Found:
     """Bracket δ_mix(ε) for one order."""
     if epsilon >= mix.largest:
