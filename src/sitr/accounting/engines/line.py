@@ -25,6 +25,7 @@ from .mix import log_kappa
 
 ALIAS = 1e-9  # what aliases and truncation may each add to δ, as a share of it
 GOAL = 3e-7  # the relative width of ε that smoothing aims at
+STEEPER = np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])  # tilts, over that of the line, that bound its aliases
 NODES = 6_000  # up to here a line without smoothing is preferred
 MOST_NODES = 400_000
 MOST_WORK = 1e8  # multiplications along the line
@@ -98,7 +99,7 @@ def period_of(mix: Measure, c: float, epsilon: float, log_delta: float) -> float
     """Return a period T whose aliases, above and below, are at most a share ALIAS of δ."""
     log_main = _log_main(mix, c, epsilon, log_delta)
     below = (math.log(mix.mass) - log_delta - math.log(ALIAS)) / c
-    others = c * np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])
+    others = c * STEEPER
     excess = mix.log_mgf(others) - float(mix.log_mgf(c)) - (others - c) * epsilon + log_kappa(others) - log_main
     above = float(np.nanmin((excess - math.log(ALIAS)) / (others - c)))
     if math.isfinite(mix.largest):
@@ -195,7 +196,7 @@ class Line:
         below = self.mix.mass * math.exp(-c * period) / -math.expm1(-c * period)
         if w == 0 and epsilon + period >= self.mix.largest:
             return below
-        others = c * np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])
+        others = c * STEEPER
         logs = self.mix.log_mgf(others) + w**2 * others * (others + 1) / 2 + log_kappa(others) - others * epsilon
         gap = (others - c) * period
         above = np.exp(np.minimum(logs - gap - np.log(-np.expm1(-gap)), 700.0))

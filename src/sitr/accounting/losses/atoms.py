@@ -11,7 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .law import UNIT, Complexes, Floats, Lattice, Loss, Pair, log_sum_exp, moment_excess, waves, waves_error
+from .law import (
+    UNIT,
+    Complexes,
+    Floats,
+    Lattice,
+    Loss,
+    Pair,
+    log_sum_exp,
+    moment_excess,
+    profile_of,
+    waves,
+    waves_error,
+)
 
 SMALL = 1e-2  # where |xL| stays under this, moments are summed from their excess over one
 LATTICE_TOLERANCE = 1e-13  # relative to the spread: a loss this near a lattice point is moved onto it, and charged
@@ -83,8 +95,7 @@ class Atoms(Loss):
         return waves(self.losses, weights, step, count), error
 
     def profile(self, epsilon: Floats) -> Floats:
-        gains = np.maximum(-np.expm1(np.minimum(np.asarray(epsilon)[..., None] - self.losses, 0.0)), 0.0)
-        return np.asarray(np.sum(np.exp(self.logs) * gains, axis=-1))
+        return profile_of(self.losses, np.exp(self.logs), epsilon)
 
     def mean(self) -> float:
         return float(np.sum(np.exp(self.logs) * self.losses))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
-from .law import UNIT, Complexes, Floats, Lattice, Loss, log_sum_exp, waves, waves_error
+from .law import UNIT, Complexes, Floats, Lattice, Loss, log_sum_exp, profile_of, waves, waves_error
 
 WIDE = 12.5  # standard deviations kept on each side: Φ(-12.5) < 4e-36
 FINE_GRID = 300.0  # from this scale on, a discrete Gaussian is summed in its dual, where one term is left
@@ -127,7 +127,7 @@ class DiscreteGaussianLoss(Loss):
         weights = np.exp(logs - log_sum_exp(logs))
         spacing = self.sensitivity / self.scale**2
         offset = self.sensitivity**2 / (2 * self.scale**2)
-        return Lattice(offset, spacing, -points.astype(np.int64)[::1], weights, 0.0)
+        return Lattice(offset, spacing, -points.astype(np.int64), weights, 0.0)
 
     def work(self, c: float) -> int:
         return 1 if self.is_fine else int(2 * WIDE * self.scale)
@@ -146,8 +146,7 @@ class DiscreteGaussianLoss(Loss):
         logs = -(points**2) / (2 * self.scale**2)
         weights = np.exp(logs - log_sum_exp(logs))
         losses = (self.sensitivity**2 - 2 * self.sensitivity * points) / (2 * self.scale**2)
-        gains = np.maximum(-np.expm1(np.asarray(epsilon)[..., None] - losses), 0.0)
-        return np.asarray(np.sum(weights * gains, axis=-1))
+        return profile_of(losses, weights, epsilon)
 
     def mean(self) -> float:
         return self.m**2 / 2

@@ -125,6 +125,12 @@ def waves_error(losses: Floats, weights: Floats, t: float) -> float:
     return UNIT * (terms + 6 * t * float(np.sum(size * (np.abs(losses) + UNIT))))
 
 
+def profile_of(losses: Floats, weights: Floats, epsilon: Floats) -> Floats:
+    """Return the sum of weights (1 - e^{epsilon - losses})_+ for each epsilon (THEORY 1.3)."""
+    gains = -np.expm1(np.minimum(np.asarray(epsilon)[..., None] - losses, 0.0))
+    return np.asarray(np.sum(weights * gains, axis=-1))
+
+
 def moment_excess(x: Floats, losses: Floats) -> Floats:
     """Return e^{xl} - 1 + x(e^{-l} - 1), whose mean is M(x) - 1 wherever E e^{-L} = 1: never negative for x ≥ 0.
 

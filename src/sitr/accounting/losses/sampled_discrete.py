@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .law import UNIT, Complexes, Floats, Loss, Pair, log_sum_exp, waves, waves_error
+from .law import UNIT, Complexes, Floats, Loss, Pair, log_sum_exp, profile_of, waves, waves_error
 
 WIDE = 13.0  # deviations kept beyond both ends of the tilted law: less than 1e-37 of it lies outside
 MOST_POINTS = 4_000_000
@@ -82,8 +82,7 @@ class SampledDiscreteLoss(Loss):
 
     def profile(self, epsilon: Floats) -> Floats:
         losses, weights, _ = self._tilted(0.0)
-        gains = np.maximum(-np.expm1(np.minimum(np.asarray(epsilon)[..., None] - losses, 0.0)), 0.0)
-        return np.asarray(np.sum(weights * gains, axis=-1))
+        return profile_of(losses, weights, epsilon)
 
     def mean(self) -> float:
         losses, weights, _ = self._tilted(0.0)
