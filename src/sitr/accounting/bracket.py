@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """The truth lies in `[lower, upper]`; `float()` is the safe side.
+    """The truth lies in `[lower, upper]` (THEORY 4.5); `float()` is the safe side.
 
     The bounds are floats, or arrays where arrays were asked for. Read as a number, an epsilon or a delta is its
     upper end; a type-II error (`safe="lower"`) is its lower end.
@@ -31,12 +31,24 @@ class Bracket:
 
     @property
     def value(self) -> Any:
-        """The safe side, a float or an array."""
+        """The safe side, a float or an array: the upper end of a cost, the lower of a type-II error (THEORY 1.5, 4.5).
+
+        Example:
+            >>> from sitr.accounting import Gaussian
+            >>> round(Gaussian(noise_multiplier=1.0).tradeoff(0.5).value, 4)
+            0.1587
+        """
         return self.upper if self.safe == "upper" else self.lower
 
     @property
     def width(self) -> Any:
-        """How far apart the two ends are."""
+        """How far apart the two ends are: the error of the computation, and what a claim leaves open (THEORY 4.5).
+
+        Example:
+            >>> from sitr.accounting import ZeroConcentrated
+            >>> float(ZeroConcentrated(rho=0.5).epsilon(delta=1e-6).width)
+            0.33498
+        """
         with np.errstate(invalid="ignore"):  # two infinite ends are not apart
             return np.where(np.equal(self.lower, self.upper), 0.0, np.subtract(self.upper, self.lower))[()]
 

@@ -31,12 +31,24 @@ class Answers:
 
     @property
     def parts(self) -> Parts:
-        """The dominating pairs, or claims, with their counts."""
+        """The dominating pairs, or claims, with their counts (THEORY 1.2, 2.6).
+
+        Example:
+            >>> from sitr.accounting import Gaussian, Laplace
+            >>> [count for _, count in (Gaussian(noise_multiplier=10) * 100 + Laplace(noise_multiplier=20) * 30).parts]
+            [100, 30]
+        """
         raise NotImplementedError
 
     @property
     def curve(self) -> Curve:
-        """The curve of this event: what can be said of its loss, without what was done."""
+        """The curve of this event: what can be said of its loss (THEORY 1.3), without what was done.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> (Laplace(noise_multiplier=2) * 3).curve.pure()
+            1.5
+        """
         return Curve(self.parts)
 
     def epsilon(self, delta: ArrayLike) -> Bracket:
@@ -85,6 +97,9 @@ class Answers:
         Raises:
             NoSuchGuarantee: There is infinite-loss mass, and `delta_part` is false.
 
+        Privacy: bounds D_α of every pair of neighbours under the event's adjacency, in both orders, outside the mass
+        left out. A float, not a bracket: its rounding is not counted.
+
         Example:
             >>> from sitr.accounting import Laplace
             >>> import math
@@ -101,8 +116,13 @@ class Answers:
     def pure(self, *, delta_part: bool = False) -> float:
         """Return the ε of pure ε-DP: the largest loss (THEORY 1.3).
 
+        Args:
+            delta_part: Leave out the infinite-loss mass, which `infinite_mass` then states: (ε,δ)-DP.
+
         Raises:
             NoSuchGuarantee: The loss is unbounded, as for Gaussian noise.
+
+        Privacy: ε-DP holds for every pair of neighbours under the event's adjacency, in both orders.
 
         Example:
             >>> from sitr.accounting import RandomizedResponse
@@ -123,8 +143,13 @@ class Answers:
     def zcdp(self, *, delta_part: bool = False) -> ZeroConcentrated:
         """Return a zero-concentrated guarantee: ρ of each part, added (THEORY 1.4, 3.1, 4.1).
 
+        Args:
+            delta_part: Let the infinite-loss mass be the δ of the guarantee: approximate zCDP.
+
         Raises:
             NoSuchGuarantee: There is infinite-loss mass (and `delta_part` is false), or no ρ is known.
+
+        Privacy: D_α ≤ ξ + ρα for all α > 1 and every pair of neighbours under the event's adjacency, in both orders.
 
         Example:
             >>> from sitr.accounting import Gaussian, PureDP
@@ -146,6 +171,8 @@ class Answers:
         Raises:
             NoSuchGuarantee: There is infinite-loss mass, or no (μ,τ) is proved.
 
+        Privacy: (μ,τ)-concentrated for every pair of neighbours under the event's adjacency, in both orders.
+
         Example:
             >>> from sitr.accounting import Gaussian
             >>> (Gaussian(noise_multiplier=10) * 100).cdp()
@@ -161,8 +188,13 @@ class Answers:
     def gdp(self, *, delta_part: bool = False) -> float:
         """Return μ of Gaussian DP; squares add (THEORY 3.5, 4.1).
 
+        Args:
+            delta_part: Leave out the infinite-loss mass, which `infinite_mass` then states.
+
         Raises:
             NoSuchGuarantee: There is infinite-loss mass (and `delta_part` is false), or no μ is proved.
+
+        Privacy: neighbours under the event's adjacency are no easier to tell apart than N(0, 1) and N(μ, 1).
 
         Example:
             >>> from sitr.accounting import Laplace
@@ -197,6 +229,8 @@ class Answers:
             method: "exact" takes the worst set there is, 1 - tradeoff(p); "renyi" is Proposition 10, the best order
                 of the Rényi curve (THEORY 3.4).
 
+        Privacy: for every set of outcomes and every pair of neighbours under the event's adjacency, in both orders.
+
         Example:
             >>> from sitr.accounting import RandomizedResponse
             >>> event = RandomizedResponse(p=0.52) * 100
@@ -229,7 +263,9 @@ class Answers:
         return Curve(tuple((group_part(part, size), count) for part, count in self.parts))
 
     def expected_loss(self) -> float:
-        """Return the mean privacy loss, the larger of both orders; infinite where some loss is.
+        """Return the mean privacy loss, D_1, the larger of both orders; infinite where some loss is (THEORY 1.2, 1.4).
+
+        Privacy: a mean is no promise by itself: rare losses may be far larger.
 
         Example:
             >>> from sitr.accounting import RandomizedResponse
@@ -241,6 +277,8 @@ class Answers:
     @property
     def infinite_mass(self) -> float:
         """The chance of an infinite loss: seed 003's catastrophic part of δ, below which no ε helps (THEORY 1.2).
+
+        Privacy: the larger of both orders, under the event's adjacency; at a smaller δ no (ε,δ)-DP holds.
 
         Example:
             >>> from sitr.accounting import ApproximateDP
@@ -263,7 +301,7 @@ class Answers:
 
 
 class Curve(Answers):
-    """A privacy-loss curve without a description of what was done; `event.group(size)` returns one.
+    """A privacy-loss curve without a description of what was done; `event.group(size)` returns one (THEORY 4.8).
 
     Example:
         >>> from sitr.accounting import Laplace
