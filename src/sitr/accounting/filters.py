@@ -42,7 +42,7 @@ PROMISE = 1 + 2.0**-39  # what a guarantee states over the limit: that part, and
 
 
 class Filter(ABC):
-    """What all filters do. Each names its theorem, and the limits that it keeps.
+    """What all filters do. Each names its theorem, and the limits that it keeps (THEORY 5.1, 5.2).
 
     Attributes:
         theorem: The result that allows the analyst to be fully adaptive.
@@ -52,8 +52,10 @@ class Filter(ABC):
         used: What was charged, in units of 2^-60 of the two limits: whole numbers, all that a ledger has to keep.
 
     Example:
-        >>> issubclass(ZCDPFilter, Filter), ZCDPFilter(rho=0.5).used
-        (True, (0, 0))
+        >>> filter: Filter = PureFilter(epsilon=1.0)
+        >>> filter.charge(PureDP(epsilon=0.25))
+        >>> filter.used[0] / 2**60
+        0.25
     """
 
     theorem: ClassVar[str]
@@ -71,14 +73,25 @@ class Filter(ABC):
 
     @abstractmethod
     def cost(self, event: Event) -> float:
-        """Return what an event costs in the filter's notion, its δ-part apart."""
+        """Return what an event costs in the filter's notion, its δ-part apart: what its theorem adds up (THEORY 5.1).
+
+        Example:
+            >>> event = Gaussian(noise_multiplier=2)
+            >>> ZCDPFilter(rho=0.5).cost(event), round(GDPFilter(mu=1.0).cost(event), 6)
+            (0.125, 0.5)
+        """
 
     @abstractmethod
     def guarantee(self) -> Event:
-        """Return the promise: whatever is admitted, and however it is chosen, costs no more than this event."""
+        """Return the promise: what is admitted, however it is chosen, costs no more than this event (THEORY 5.1).
+
+        Example:
+            >>> round(float(GDPFilter(mu=1.0).guarantee().epsilon(delta=1e-6)), 4)
+            4.8866
+        """
 
     def units(self, event: Event) -> tuple[int, int]:
-        """Return what an event would charge, in units of 2^-60 of the two limits, rounded up.
+        """Return what an event would charge, in units of 2^-60 of the two limits, rounded up: these add (THEORY 5.1).
 
         Costs over the limit all read as one unit more than may ever be used, so that sums fit in 64 bits.
 
@@ -87,8 +100,8 @@ class Filter(ABC):
             IncompatibleAdjacency: The event speaks of other neighbours than the filter.
 
         Example:
-            >>> PureFilter(epsilon=1.0).units(PureDP(epsilon=0.25)) == (2**58, 0)
-            True
+            >>> PureFilter(epsilon=1.0).units(PureDP(epsilon=0.25))  # a quarter of 2^60
+            (288230376151711744, 0)
         """
         if not isinstance(event, Event):
             raise InvalidArgument(f"{type(event).__name__} is not an event.", do="Pass one, such as Gaussian(10).")
@@ -96,12 +109,16 @@ class Filter(ABC):
         return _units(self.cost(event) ** self.power, self.limit), _units(_mass(event), self.delta)
 
     def admits(self, event: Event) -> bool:
-        """Return whether `charge(event)` would succeed; nothing changes.
+        """Return whether `charge(event)` would succeed: a filter stops before its sum passes the limit (THEORY 5.1).
+
+        Nothing changes. What has no guarantee in the filter's notion is not admitted.
 
         Example:
-            >>> tight = PureFilter(epsilon=1.0)
-            >>> tight.admits(PureDP(epsilon=1.0)), tight.admits(PureDP(epsilon=1.1)), tight.admits(Gaussian(10))
-            (True, False, False)
+            >>> filter = PureFilter(epsilon=1.0)
+            >>> filter.charge(PureDP(epsilon=0.75))
+            >>> asked = PureDP(epsilon=0.25), PureDP(epsilon=0.26), Gaussian(noise_multiplier=10)
+            >>> filter.remaining()["epsilon"], [filter.admits(event) for event in asked]
+            (0.25, [True, False, False])
         """
         try:
             return self._fits(self.units(event))
@@ -109,7 +126,7 @@ class Filter(ABC):
             return False
 
     def charge(self, event: Event) -> None:
-        """Charge an event, before it is run, or refuse it and change nothing.
+        """Charge an event, before it is run, or refuse it and change nothing (THEORY 5.1).
 
         Raises:
             BudgetExceeded: It would break the promise; the message says what was asked, what is left, what is missing.
@@ -131,7 +148,7 @@ class Filter(ABC):
         self.used = (self.used[0] + units[0], self.used[1] + units[1])
 
     def spent(self) -> dict[str, float]:
-        """Return what was charged so far, rounded up, and never more than the limit.
+        """Return the sum of what was charged so far (THEORY 5.1), rounded up, and never more than the limit.
 
         Example:
             >>> filter = GDPFilter(mu=1.0, delta=1e-6)
@@ -144,7 +161,7 @@ class Filter(ABC):
         return {self.parameter: min(total, getattr(self, self.parameter)), "delta": min(mass, self.delta)}
 
     def remaining(self) -> dict[str, float]:
-        """Return the most that one more event may cost, rounded down.
+        """Return the most that one more event may cost, rounded down: what the limit leaves (THEORY 5.1).
 
         Example:
             >>> filter = GDPFilter(mu=1.0)
@@ -206,7 +223,7 @@ class PureFilter(Filter):
         super().__init__(self.epsilon, delta, adjacency)
 
     def cost(self, event: Event) -> float:
-        """Return the ε of an event, outside its δ-part.
+        """Return the ε of an event, outside its δ-part: its largest loss (THEORY 1.3).
 
         Raises:
             NoSuchGuarantee: Its loss is unbounded, as for Gaussian noise.
@@ -218,7 +235,7 @@ class PureFilter(Filter):
         return event.pure(delta_part=True)
 
     def guarantee(self) -> Event:
-        """Return the promise as an event: (ε,δ)-DP, or pure where δ = 0; both a hair (2^-39) over the limits.
+        """Return the promise as an event: (ε,δ)-DP, or pure where δ = 0, a hair (2^-39) over the limits (THEORY 5.1).
 
         Example:
             >>> round(PureFilter(epsilon=1.0).guarantee().pure(), 9)
@@ -253,7 +270,7 @@ class ZCDPFilter(Filter):
         super().__init__(self.rho, delta, adjacency)
 
     def cost(self, event: Event) -> float:
-        """Return the ρ of an event, outside its δ-part.
+        """Return the ρ of an event, or ξ + ρ, outside its δ-part (THEORY 1.4, 3.1).
 
         Example:
             >>> ZCDPFilter(rho=0.5).cost(Gaussian(noise_multiplier=2))
@@ -263,7 +280,7 @@ class ZCDPFilter(Filter):
         return zcdp.rho + zcdp.xi
 
     def guarantee(self) -> Event:
-        """Return the promise as an event.
+        """Return the promise as an event: zCDP, a hair (2^-39) over the limits (THEORY 5.1).
 
         Example:
             >>> round(float(ZCDPFilter(rho=0.1).guarantee().epsilon(delta=1e-6)), 4)
@@ -300,7 +317,7 @@ class RDPFilter(Filter):
         super().__init__(self.epsilon, delta, adjacency)
 
     def cost(self, event: Event) -> float:
-        """Return D_α of an event, outside its δ-part, with the rounding error of its computation added.
+        """Return D_α of an event, outside its δ-part, with the rounding error of its computation added (THEORY 1.4).
 
         Raises:
             NoSuchGuarantee: The event says nothing about this order.
@@ -319,7 +336,7 @@ class RDPFilter(Filter):
         return divergence
 
     def guarantee(self) -> Event:
-        """Return the promise as an event.
+        """Return the promise as an event: D_α at the one order, a hair (2^-39) over the limit (THEORY 5.1).
 
         Example:
             >>> RDPFilter(alpha=20, epsilon=1.0).guarantee().rdp(20)
@@ -357,7 +374,7 @@ class GDPFilter(Filter):
         super().__init__(self.mu**2, delta, adjacency)
 
     def cost(self, event: Event) -> float:
-        """Return the μ of an event, outside its δ-part, with the rounding error of its computation added.
+        """Return the μ of an event, outside its δ-part, with the rounding error of its computation added (THEORY 3.5).
 
         Example:
             >>> round(GDPFilter(mu=1.0).cost(Gaussian(noise_multiplier=4)), 6)
@@ -367,7 +384,7 @@ class GDPFilter(Filter):
         return event.gdp(delta_part=True) + 4 * UNIT * math.sqrt(parts)
 
     def guarantee(self) -> Event:
-        """Return the promise as an event: the Gaussian of this μ, and the mass of the δ-parts.
+        """Return the promise as an event: the Gaussian of this μ, and the mass of the δ-parts (THEORY 2.3, 5.1).
 
         Example:
             >>> GDPFilter(mu=0.5).guarantee().gdp()
@@ -410,20 +427,21 @@ class AdvancedFilter(Filter):
         _validate.real("slack + delta", self.slack + self.delta, 0, 0.5)
 
     def cost(self, event: Event) -> float:
-        """Return the ε of an event, outside its δ-part.
+        """Return the ε of an event, outside its δ-part; √Σε_i² of several, as squares add (THEORY 5.2).
 
         Raises:
             NoSuchGuarantee: Its loss is unbounded, as for Gaussian noise.
 
         Example:
-            >>> AdvancedFilter(epsilon=1.0, slack=1e-6).cost(PureDP(epsilon=0.01))
-            0.01
+            >>> filter = AdvancedFilter(epsilon=1.0, slack=1e-6)
+            >>> filter.cost(PureDP(epsilon=0.01)), filter.cost(PureDP(epsilon=0.01) * 100)
+            (0.01, 0.1)
         """
         per_event = [part.pure(delta_part=True) ** 2 * count for part, count in _single(event)]
         return math.sqrt(math.fsum(per_event))
 
     def guarantee(self) -> Event:
-        """Return the promise as an event.
+        """Return the promise as an event: (ε, δ'+δ'')-DP, a hair (2^-39) over the limits (THEORY 5.2).
 
         Example:
             >>> round(float(AdvancedFilter(epsilon=1.0, slack=1e-6).guarantee().epsilon(delta=1e-6)), 9)
@@ -493,7 +511,7 @@ class Odometer:
         self.adjacency: Adjacency | None = None
 
     def record(self, event: Event) -> None:
-        """Write an event down.
+        """Write an event down, for a report: nothing is limited (THEORY 5.1).
 
         Raises:
             IncompatibleAdjacency: It speaks of other neighbours than those before it.
@@ -511,7 +529,15 @@ class Odometer:
 
     @property
     def event(self) -> Event:
-        """All that was recorded, composed; PureDP(0) where nothing was."""
+        """All that was recorded, composed (THEORY 4.5); PureDP(0) where nothing was.
+
+        Example:
+            >>> odometer = Odometer()
+            >>> for _ in range(2):
+            ...     odometer.record(PureDP(epsilon=0.5))
+            >>> odometer.event
+            PureDP(epsilon=0.5) * 2
+        """
         return Composed(tuple(self.counts.items())) if self.counts else PureDP(0.0)
 
     def epsilon(self, delta: ArrayLike) -> Bracket:
