@@ -23,7 +23,7 @@ HALF = 0.5  # up to this δ seed 004's rule was checked; it is false from about 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A parameter that meets a target, the event it makes, and what that event costs.
+    """A parameter that meets a target, the event it makes, and what that event costs (THEORY 4.5).
 
     Attributes:
         value: The parameter; a whole number where one was asked for.
@@ -43,7 +43,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Split:
-    """A budget shared out over planned queries.
+    """A budget shared out over planned queries, composed as one batch (THEORY 4.5, 5.1).
 
     Attributes:
         noise: The noise multiplier of each query, by name.
@@ -240,6 +240,14 @@ def noise_for_error(
 
     The Gaussian exceeds z σ with probability 2Φ(-z), the Laplace exceeds t λ with probability e^-t.
 
+    Args:
+        error: How far an answer may be off.
+        confidence: In (0, 1).
+        noise: "gaussian" or "laplace".
+        sensitivity: Of the query: ℓ2 for Gaussian noise, ℓ1 for Laplace.
+
+    Privacy: this is about accuracy; what the noise costs is that of `Laplace` and `Gaussian` (THEORY 2.2, 2.3).
+
     Example:
         >>> round(noise_for_error(10.0), 4), round(noise_for_error(10.0, noise="laplace"), 4)
         (5.1021, 3.3381)
@@ -252,6 +260,14 @@ def error_of_noise(
     noise_multiplier: float, *, confidence: float = 0.95, noise: str = "gaussian", sensitivity: float = 1.0
 ) -> float:
     """Return the size that noise stays within with probability `confidence`: the inverse of `noise_for_error`.
+
+    Args:
+        noise_multiplier: Noise over sensitivity.
+        confidence: In (0, 1).
+        noise: "gaussian" or "laplace".
+        sensitivity: Of the query: ℓ2 for Gaussian noise, ℓ1 for Laplace.
+
+    Privacy: this is about accuracy; what the noise costs is that of `Laplace` and `Gaussian` (THEORY 2.2, 2.3).
 
     Example:
         >>> round(error_of_noise(4.224679), 4), round(error_of_noise(1.0, noise="laplace"), 4)
@@ -316,6 +332,8 @@ def abadi_gaussian_noise(epsilon: float, delta: float) -> float:
         epsilon: In (0, 1), as the rule says.
         delta: In (0, 0.5]: the rule is false from about 0.75 on.
 
+    Privacy: holds wherever it was checked, with ε < 1 and δ ≤ 0.5, and gives away much, as the classical rule does.
+
     Example:
         >>> round(abadi_gaussian_noise(0.5, 1e-6), 4)
         10.4278
@@ -334,6 +352,8 @@ def abadi_gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
 
     Raises:
         NoSuchGuarantee: The rule would state a δ above 0.5; from about 0.75 on it is false.
+
+    Privacy: holds wherever it was checked, with ε < 1 and δ ≤ 0.5; `Gaussian(noise_multiplier).delta` is exact.
 
     Example:
         >>> round(abadi_gaussian_delta(4.0, 0.9), 6), round(float(Gaussian(4.0).delta(0.9)), 6)
