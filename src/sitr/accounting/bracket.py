@@ -46,8 +46,8 @@ class Bracket:
 
         Example:
             >>> from sitr.accounting import ZeroConcentrated
-            >>> float(ZeroConcentrated(rho=0.5).epsilon(delta=1e-6).width)
-            0.33498
+            >>> round(float(ZeroConcentrated(rho=0.5).epsilon(delta=1e-6).width), 4)
+            0.335
         """
         with np.errstate(invalid="ignore"):  # two infinite ends are not apart
             return np.where(np.equal(self.lower, self.upper), 0.0, np.subtract(self.upper, self.lower))[()]

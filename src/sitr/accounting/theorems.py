@@ -105,7 +105,7 @@ def basic(event: Event) -> Guarantee:
 
 
 def advanced(event: Event, delta: float) -> Guarantee:
-    """Return the advanced composition of Dwork, Rothblum and Vadhan (2010), as first stated (THEORY 4.2).
+    """Return the advanced composition of Dwork, Rothblum and Vadhan (2010), the classical form (THEORY 4.2).
 
     ε = √(2 ln(1/δ') Σε_i²) + Σ ε_i (e^{ε_i} - 1), where δ' = δ - Σδ_i. The root says how far losses stray from their
     mean, the sum bounds that mean. `advanced_halved` and `advanced_tanh` keep the root and have a smaller sum.
