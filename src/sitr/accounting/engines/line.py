@@ -28,7 +28,7 @@ GOAL = 3e-7  # the relative width of ε that smoothing aims at
 STEEPER = np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])  # tilts, over that of the line, that bound its aliases
 NODES = 6_000  # up to here a line without smoothing is preferred
 MOST_NODES = 400_000
-MOST_WORK = 1e8  # multiplications along the line
+MOST_WORK = 3e8  # multiplications along the line
 
 
 @dataclass(frozen=True)

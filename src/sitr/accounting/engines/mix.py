@@ -153,12 +153,12 @@ def chernoff_delta(mix: Measure, epsilon: float) -> float:
     return log_bound(minimise(log_bound, max((epsilon - mix.mean) / spread**2, 1 / spread), FINE))
 
 
-def best_tilt(mix: Measure, log_delta: float, tolerance: float = 0.02) -> float:
-    """Return a c near the minimum of `chernoff_epsilon`, by golden section on ln c."""
-    return minimise(lambda c: chernoff_epsilon(mix, c, log_delta), _typical_tilt(mix, log_delta), tolerance)
+def best_tilt(mix: Measure, log_delta: float, tolerance: float = 0.02, enough: float = -math.inf) -> float:
+    """Return a c near the minimum of `chernoff_epsilon`, by golden section on ln c; or one at which it is `enough`."""
+    return minimise(lambda c: chernoff_epsilon(mix, c, log_delta), _typical_tilt(mix, log_delta), tolerance, enough)
 
 
-def saddle_tilt(mix: Mix, epsilon: float) -> float:
+def saddle_tilt(mix: Measure, epsilon: float) -> float:
     """Return a c near the minimum of K(c) - cε - ln c(1+c), where the integrand of δ(ε) is flattest."""
 
     def height(c: float) -> float:
@@ -174,10 +174,13 @@ def _typical_tilt(mix: Measure, log_delta: float) -> float:
     return min(max(math.sqrt(-2 * log_delta + 1) / spread, 1e-6), 1e12)
 
 
-def minimise(height: Callable[[float], float], start: float, tolerance: float = 0.02) -> float:
+def minimise(
+    height: Callable[[float], float], start: float, tolerance: float = 0.02, enough: float = -math.inf
+) -> float:
     """Return the c where a function that falls and then rises is least, within `tolerance` of ln c.
 
-    Golden section over ln c; the best point seen is returned, so a cliff on either side does no harm.
+    Golden section over ln c; the best point seen is returned, so a cliff on either side does no harm. A start at which
+    the function is at most `enough` is returned as it is.
     """
     seen: dict[float, float] = {}
 
@@ -190,6 +193,8 @@ def minimise(height: Callable[[float], float], start: float, tolerance: float = 
     while math.isinf(here) and u > -60:  # tilts so steep that nothing is known of them
         u -= step
         here = at(u)
+    if here <= enough:
+        return math.exp(u)
     low, high = _straddle(at, u, here, step)
     ratio = (math.sqrt(5) - 1) / 2
     a, b = high - ratio * (high - low), low + ratio * (high - low)

@@ -12,6 +12,7 @@ import numpy as np
 from ..losses.gaussian import log_profile
 from ..losses.law import UNIT
 from .certify import Bounds, certify
+from .cut import Cut, cut_at, rough_log_delta, truncated_epsilon
 from .lattice import AtomSum, LatticeSum, enumerated, lattice_sum
 from .line import GOAL, Grid, Line, choose_grid
 from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kappa, saddle_tilt
@@ -24,10 +25,15 @@ logger = logging.getLogger("sitr")
 CLOSED = 4e-13  # relative error of the closed forms, checked against 40 digits in the tests
 MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
 NARROW = 1e-6  # a bracket this narrow, relative to its value, is good enough
-RARE = 5e-5  # and this, where events are rare
-Way = Callable[[Mix, float, float], "Split | Gated | None"]
+RARE = 9e-5  # and this, where events are rare
+Way = Callable[[Mix, float, float], "Cut | Split | Gated | None"]
 LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely
 GENTLE = 1.3  # noise multipliers from which on one step's loss is no longer lognormal-like
+HIDDEN = 14.0  # nats that a tilted law may lie above δ for its line to see δ through the rounding
+COARSE = 1e-3  # of ε: what smoothing may move it by for a line to be worth its while
+MANY = 0.25  # of ε: where a single step makes less, many do
+FAIR = 1e-2  # where many steps make the loss, a bracket this narrow is not improved by ways made for a single one
+NEARLY = 0.1  # a bracket this narrow tells where to tune
 FEW = 4096  # so many atoms are summed rather than transformed
 
 
@@ -76,7 +82,7 @@ def epsilon_of_orders(mixes: list[Mix], delta: float, *, only_chernoff: bool = F
         return max(found, key=lambda f: f.upper)
     worst = epsilon_of(mixes[0], delta)
     for mix in mixes[1:]:
-        if mix.infinite_mass > 0 or _chernoff(mix, delta) > worst.lower:
+        if mix.infinite_mass > 0 or _chernoff(mix, delta, enough=worst.lower) > worst.lower:
             worst = worst.worst(epsilon_of(mix, delta))
     return worst
 
@@ -93,14 +99,14 @@ def delta_of_orders(mixes: list[Mix], epsilon: float, *, only_chernoff: bool = F
     return worst
 
 
-def _chernoff(mix: Mix, delta: float, tolerance: float = 0.02) -> float:
-    """An upper bound on ε from the Rényi curve alone (THEORY 3.2)."""
+def _chernoff(mix: Mix, delta: float, tolerance: float = 0.02, enough: float = -math.inf) -> float:
+    """An upper bound on ε from the Rényi curve alone (THEORY 3.2); a bound that is `enough` is not improved."""
     if mix.infinite_mass >= delta:
         return math.inf
     if mix.largest <= 0:
         return 0.0
     log_delta = math.log((delta - mix.infinite_mass) / (1 - mix.infinite_mass))
-    return _chernoff_at(mix, [best_tilt(mix, log_delta, tolerance), *mix.kinks], log_delta)
+    return _chernoff_at(mix, [best_tilt(mix, log_delta, tolerance, enough), *mix.kinks], log_delta)
 
 
 def _chernoff_at(mix: Mix, tilts: list[float], log_delta: float) -> float:
@@ -231,30 +237,41 @@ def _numerical(mix: Mix, delta: float) -> Found:
         return found
     # Where sampled steps do not make |M| fall by themselves, they are rare: cutting them off beats smoothing.
     if rare_laws(mix) and grid.whisper > 0:
-        found = _rare(mix, found, delta, start)
-        return found if found.within(RARE) else found.meet(_on_line(mix, grid, start, delta))
+        return _rare(mix, found, delta, c)
     found = found.meet(_on_line(mix, grid, start, delta))
     if rare_laws(mix) and not found.narrow:
-        found = _rare(mix, found, delta, start)
+        found = _rare(mix, found, delta, c)
         return found if found.within(RARE) else _harder(mix, found, delta)
     if few is not None and not found.narrow:
         found = found.meet(_solved(AtomSum(*few), delta, log_delta, "enumeration", c))
     return found if found.narrow else _harder(mix, found, delta)
 
 
-def _rare(mix: Mix, found: Found, delta: float, saddle: float) -> Found:
-    """Keep rare steps off the line, by a gate where losses are small and by a split where they are heavy.
+def _rare(mix: Mix, found: Found, delta: float, c: float) -> Found:
+    """Keep rare steps off the line, by the ways that suit what makes the loss; the first that is narrow wins.
 
-    Both must be told about where ε is: where one step makes the loss, or else where the saddle point has it.
+    Where the tilted law peaks near ε after all, nothing need be kept off. Where many steps or other events make the
+    loss, the largest steps are cut off; where a single one does, it is gated if gentle and split off if not.
     """
+    log_delta = math.log(delta)
+    high = truncated_epsilon(mix, delta)
+    found = found.meet(Found(0.0, high, "truncated Chernoff"))
+    if found.upper == 0.0:
+        return found
+    jump = single_jump(mix, delta, found.upper)
+    cut, gated, split = ((cut_at, "cut line", high), (gated_at, "gated line", jump), (split_at, "split line", jump))
+    if float(mix.log_mgf(c)) - c * found.upper - log_delta < HIDDEN:
+        grid = choose_grid(mix, c, found.upper, log_delta)
+        if grid.whisper**2 * max(1 + c, -log_delta / found.upper) < COARSE * found.upper:
+            found = found.meet(_on_line(mix, grid, found.upper, delta))
     gentle = min(loss.sigma for loss, _ in rare_laws(mix)) > GENTLE
-    ways = ((gated_at, "gated line"), (split_at, "split line"))
-    starts = sorted({single_jump(mix, delta, found.upper), min(saddle, found.upper)}, reverse=gentle)
-    for way, method in ways if gentle else ways[::-1]:
-        for start in starts:
-            found = _by_way(way, method, mix, found, delta, start)
-            if found.within(RARE):
-                return found
+    single = (gated, split) if gentle else (split, gated)
+    ways = single if jump >= MANY * high else (cut, *single) if len(rare_laws(mix)) == len(mix.parts) else (cut,)
+    for way, method, start in ways:
+        if found.within(FAIR if method != ways[0][1] and cut in ways else RARE):
+            return found
+        middle = (found.lower + found.upper) / 2
+        found = _by_way(way, method, mix, found, delta, middle if found.within(NEARLY) else start)
     return found
 
 
@@ -267,6 +284,8 @@ def _by_way(way: Way, method: str, mix: Mix, found: Found, delta: float, start: 
         bounds = _tuned(way, mix, epsilon, log_delta) if epsilon > 0 else None
         if bounds is None:
             break
+        if bounds.upper(0.0) <= delta:
+            return found.meet(Found(0.0, 0.0, method))
         proposed = min(max(bounds.guess(log_delta, epsilon), found.lower, epsilon / 4), found.upper)
         lower, upper = certify(bounds, delta, proposed, _slope(bounds, proposed))
         found = found.meet(Found(lower, upper, method))
@@ -276,7 +295,7 @@ def _by_way(way: Way, method: str, mix: Mix, found: Found, delta: float, start: 
     return found
 
 
-def _tuned(way: Way, mix: Mix, epsilon: float, log_delta: float) -> Split | Gated | None:
+def _tuned(way: Way, mix: Mix, epsilon: float, log_delta: float) -> Cut | Split | Gated | None:
     """Tune a way at ε; where it cannot be, it proves nothing."""
     try:
         return way(mix, epsilon, log_delta)
@@ -362,7 +381,14 @@ def candidates(mix: Mix, epsilon: float) -> Iterator[tuple[Bounds, str]]:
         yield on_lattice, "lattice"
     log_delta = min(float(mix.log_mgf(c)) + log_main - c * epsilon, -1e-3)
     # A whisper moves ln δ by about w² c(1+c): the width aimed at is that of δ here, not of ε.
-    line = Line(mix, choose_grid(mix, c, epsilon, log_delta, GOAL / max(c * epsilon, 1.0)))
+    grid = choose_grid(mix, c, epsilon, log_delta, GOAL / max(c * epsilon, 1.0))
+    if rare_laws(mix) and epsilon > 0 and grid.whisper > 0:
+        rough = rough_log_delta(mix, epsilon)
+        hidden = float(mix.log_mgf(c)) - c * epsilon - rough > HIDDEN
+        bounds = _tuned(cut_at, mix, epsilon, rough) if hidden else None
+        if bounds is not None:
+            yield bounds, "cut line"
+    line = Line(mix, grid)
     yield line, line.method
     if rare_laws(mix) and epsilon > 0:
         jump = sum(n * float(loss.profile(np.float64(epsilon))) for loss, n in rare_laws(mix))

@@ -42,6 +42,8 @@ class Body:
 class Split:
     """Two-sided bounds on δ(ε): the rare measure by its line, and the body."""
 
+    tuned = math.inf  # up to here what is said of far steps holds closely
+
     def __init__(self, line: Line, body: Body) -> None:
         self.line, self.body = line, body
 
@@ -56,10 +58,11 @@ class Split:
     def guess(self, log_delta: float, start: float) -> float:
         """Propose an ε by bisection on the middle of both bounds; nothing is claimed of it."""
         delta = math.exp(log_delta)
-        low, high = start / 4, start * 4
+        low, high = start / 4, min(start * 4, 2 * self.tuned)
         while high - low > 1e-13 * high:
             middle = (low + high) / 2
-            above = self.upper(middle) + self.lower(middle) > 2 * delta
+            lower = self.lower(middle)
+            above = lower + (self.upper(middle) if middle <= self.tuned else lower) > 2 * delta
             low, high = (middle, high) if above else (low, middle)
         return (low + high) / 2
 

@@ -40,6 +40,13 @@ class Gate:
         width = min(0.027 * loss.sigma**2, 0.15 * loss.sigma)
         return cls(loss, loss.where(level) + widths * width, width)
 
+    @classmethod
+    def steep(cls, loss: SampledGaussianLoss, level: float) -> Gate:
+        """A gate behind the x where one step loses `level`, that opens faster than the normal density grows there."""
+        x = loss.where(level)
+        width = loss.sigma / (2 * max(8.0, x / loss.sigma))
+        return cls(loss, x + 2 * width, width)
+
     def passed(self, c: float) -> tuple[Complexes, Complexes]:
         """Return losses and log weights, on the moved line, of the part of M(c) that passes."""
         return self._passed_line(c, 1.0)

@@ -262,8 +262,11 @@ class SampledGaussianLoss(Loss):
         spans = sorted(self._hump(c, j * max(self.power(c), 0.0)) for j in range(self.steps + 1))
         if any(min(b, high) - max(a, low) > 100 * MOST_NODES * h for a, b in spans):
             return None
-        kept = [np.arange(math.floor(max(a, low) / h), math.ceil(min(b, high) / h) + 1) for a, b in spans]
-        return np.unique(np.concatenate(kept)) * h
+        kept, end = [], first
+        for a, b in spans:
+            kept.append(np.arange(max(math.floor(max(a, low) / h), end), math.ceil(min(b, high) / h) + 1))
+            end = max(end, math.ceil(min(b, high) / h) + 1)
+        return np.concatenate(kept) * h
 
     def _hump(self, c: float, x: float) -> tuple[float, float]:
         """Climb from x to x = (1+c) E[j | x], a maximum of the integrand, and return where that hump has ended."""
@@ -274,7 +277,9 @@ class SampledGaussianLoss(Loss):
 
         for _ in range(200):
             logs = np.log(self.weights) + (j * x - j * j / 2) / self.sigma**2
-            x = power * float(np.sum(j * np.exp(logs - log_sum_exp(logs))))
+            before, x = x, power * float(np.sum(j * np.exp(logs - log_sum_exp(logs))))
+            if abs(x - before) < 1e-3 * self.sigma:
+                break
         top, reach = height(x), [2 * ENDS * self.sigma, 2 * ENDS * self.sigma]
         for side, sign in enumerate((-1, 1)):
             while height(x + sign * reach[side]) > top - 2 * FAINT and reach[side] < 1e6 * self.sigma:
@@ -319,9 +324,11 @@ class SampledGaussianLoss(Loss):
         return np.maximum(np.vectorize(one, otypes=[float])(epsilon), 0.0)
 
     def where(self, level: float) -> float:
-        """Return the x at which ln r(x) is `level`, by bisection."""
+        """Return the x at which ln r(x) is `level`: in closed form for one person, else by bisection."""
         if not math.log(self.weights[0]) < level < math.inf:
             raise ValueError("no x has this loss")
+        if self.steps == 1 and level < 700:
+            return 0.5 + self.sigma**2 * math.log1p(math.expm1(level) / self.weights[1])
         low, high = -1.0, 1.0
         while float(self.log_ratio(np.float64(low))) > level:
             low *= 2
