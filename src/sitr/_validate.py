@@ -24,14 +24,14 @@ def real(name: str, value: Any, low: float, high: float, *, open_low: bool = Fal
         sitr.errors.InvalidArgument: InvalidArgument [SITR-A01]: delta=nan is not in [0, 1].
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise InvalidArgument(f"{name}={_shown(value)} is not a number in {_range(low, high, open_low, open_high)}.")
+        raise InvalidArgument(f"{name}={shown(value)} is not a number in {_range(low, high, open_low, open_high)}.")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf if value > 0 else -math.inf  # type: ignore[operator]  # past the largest double
     inside = (low < number if open_low else low <= number) and (number < high if open_high else number <= high)
     if not inside:  # also true of NaN
-        raise InvalidArgument(f"{name}={_shown(value)} is not in {_range(low, high, open_low, open_high)}.")
+        raise InvalidArgument(f"{name}={shown(value)} is not in {_range(low, high, open_low, open_high)}.")
     return number
 
 
@@ -43,10 +43,10 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
         3
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise InvalidArgument(f"{name}={_shown(value)} is not a whole number in [{low}, {high}].")
+        raise InvalidArgument(f"{name}={shown(value)} is not a whole number in [{low}, {high}].")
     number = int(value)
     if not low <= number <= high:
-        raise InvalidArgument(f"{name}={_shown(value)} is not in [{low}, {high}].")
+        raise InvalidArgument(f"{name}={shown(value)} is not in [{low}, {high}].")
     return number
 
 
@@ -72,12 +72,18 @@ def choice(name: str, value: Any, allowed: Iterable[Any]) -> Any:
         'add_remove'
     """
     allowed = tuple(allowed)
-    if value not in allowed:
-        raise InvalidArgument(f"{name}={_shown(value)} is not one of {', '.join(map(repr, allowed))}.")
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidArgument(f"{name}={shown(value)} is not one of {', '.join(map(repr, allowed))}.")
     return value
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value as an error shows it: in forty characters at most.
+
+    Example:
+        >>> shown(list(range(100)))
+        '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11...'
+    """
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # Python writes out no integer of more than 4300 digits

@@ -24,7 +24,7 @@ from sitr.accounting import (
     Renyi,
     ZeroConcentrated,
 )
-from sitr.errors import InvalidArgument, NoSuchGuarantee
+from sitr.errors import IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
 from tests.accounting.helpers import (
     black_box_outcomes,
     brute_delta,
@@ -544,3 +544,11 @@ def test_arrays_in_arrays_out():
     assert event.bad_outcome([0.1]).upper.shape == (1,)
     assert isinstance(event.rdp(2), float)
     assert event.rdp(np.float64(2)) == event.rdp(2)
+
+
+def test_a_guarantee_speaks_of_the_neighbours_of_its_event():
+    event = Gaussian(noise_multiplier=2.0, adjacency="replace_one") * 3
+    for answer in (event.zcdp(), event.cdp(), event.curve, event.curve.group(2), event.curve.zcdp()):
+        assert answer.adjacency == "replace_one"
+    with pytest.raises(IncompatibleAdjacency):
+        event.zcdp() + PoissonSampled(Gaussian(noise_multiplier=1.0), sampling_prob=0.1)

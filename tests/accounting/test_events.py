@@ -1,6 +1,7 @@
 """Events: what they accept, what they refuse and how they say so, and that every accepted one answers."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -299,5 +300,25 @@ def test_tables_are_stamped_claimed_wherever_they_go(event):
 
 
 def test_the_parent_describes_nothing():
-    with pytest.raises(TypeError):
-        Event().epsilon(1e-6)
+    with pytest.raises(InvalidArgument, match="describes nothing"):
+        Event()
+
+
+def test_an_event_that_has_answered_survives_a_pickle():
+    event = PoissonSampled(Gaussian(1.0), 0.01) * 10 + Renyi(points=[(2, 0.1), (8, 0.5)], adjacency="add_remove")
+    before = event.epsilon(1e-5)
+    again = pickle.loads(pickle.dumps(event))
+    assert again == event
+    assert again.epsilon(1e-5) == before
+
+
+def test_rdp_at_infinity_alone_is_pure():
+    claim, pure = Renyi(points=[(math.inf, 1.0), (math.inf, 1.5)]), PureDP(epsilon=1.0)
+    assert claim.pure() == 1.0
+    assert (claim * 30).epsilon(1e-6) == (pure * 30).epsilon(1e-6)
+
+
+def test_a_wrong_argument_is_shown_shortly():
+    with pytest.raises(InvalidArgument) as caught:
+        PoissonSampled(list(range(10**5)), 0.1)
+    assert len(str(caught.value)) < 200

@@ -508,3 +508,23 @@ def test_filters_keep_few_of_the_events_they_saw():
         del event
     gc.collect()
     assert sum(reference() is not None for reference in seen) <= 300
+
+
+@pytest.mark.parametrize(
+    "book",
+    [
+        PureFilter(1.0, adjacency="replace_one"),
+        PureFilter(1.0, 1e-6, adjacency="replace_one"),
+        ZCDPFilter(0.1, adjacency="replace_one"),
+        RDPFilter(8.0, 1.0, adjacency="replace_one"),
+        GDPFilter(1.0, 1e-6, adjacency="replace_one"),
+        AdvancedFilter(1.0, 1e-6, adjacency="replace_one"),
+    ],
+)
+def test_a_promise_speaks_of_the_neighbours_of_what_was_admitted(book):
+    assert book.guarantee().adjacency == "replace_one"
+
+
+def test_a_filter_shows_all_that_was_fixed_in_advance():
+    assert repr(RDPFilter(8.0, 1.0, 1e-6)) == "RDPFilter(alpha=8, epsilon=1, delta=1e-06)"
+    assert repr(AdvancedFilter(1.0, 1e-6)) == "AdvancedFilter(slack=1e-06, epsilon=1, delta=0)"

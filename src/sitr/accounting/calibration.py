@@ -214,7 +214,9 @@ def split_budget(
         {'count': 4.84, 'mean': 9.68, 'variance': 19.36}
     """
     kind = NOISES[_validate.choice("noise", noise, NOISES)]
-    errors = {name: _validate.real(f"plan[{name!r}]", e, 1e-6, 1e6) for name, e in dict(plan).items()}
+    if not isinstance(plan, Mapping):
+        raise InvalidArgument(f"plan={_validate.shown(plan)} is not a dictionary.", do='Pass one: {"count": 1.0}.')
+    errors = {name: _validate.real(f"plan[{name!r}]", e, 1e-6, 1e6) for name, e in plan.items()}
     if not errors:
         raise InvalidArgument("plan has no query.", do='Pass one at least, such as {"count": 1.0}.')
 
@@ -459,6 +461,7 @@ def _between(good: Calibration, bad: Calibration, target: _Target, *, bisect: bo
 
 
 def _attempt(make: Callable[..., Event], value: float, target: _Target) -> Calibration:
+    _check_callable("make", make)
     event = _check_event("make(value)", make(value))
     return Calibration(value, event, target.cost(event))
 
@@ -483,12 +486,22 @@ def _check_event(name: str, event: object) -> Event:
     return event
 
 
+def _check_callable(name: str, function: object) -> None:
+    if not callable(function):
+        raise InvalidArgument(
+            f"{name}={_validate.shown(function)} cannot be called.",
+            do="Pass a function from the parameter to the event: Gaussian, or lambda noise: Gaussian(noise) * 9.",
+        )
+
+
 def _ends(bounds: Sequence[float], most: float, whole: bool = False) -> tuple[float, float]:
     """Check the two ends of a search."""
     try:
         low, high = bounds
     except (TypeError, ValueError):
-        raise InvalidArgument(f"bounds={bounds!r} is not a pair of numbers.", do="Pass (low, high).") from None
+        raise InvalidArgument(
+            f"bounds={_validate.shown(bounds)} is not a pair of numbers.", do="Pass (low, high)."
+        ) from None
     for bound in (low, high):
         if whole:
             _validate.integer("bounds", bound, 1, MOST_COUNT)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .. import _validate
 from ..errors import NoSuchGuarantee
+from ..units import Adjacency
 from .bracket import Bracket
 from .engines.solve import Found
 from .notions import concentrated_of, gdp_of, zcdp_of
@@ -28,6 +29,8 @@ class Answers:
     Brackets contain the truth: for a mechanism whose loss is known, its own; for a claim such as (ε,δ)-DP or zCDP,
     the worst of all mechanisms that satisfy it. Both orders are composed apart and the larger is taken (THEORY 1.3).
     """
+
+    adjacency: Adjacency | None
 
     @property
     def parts(self) -> Parts:
@@ -49,7 +52,7 @@ class Answers:
             >>> (Laplace(noise_multiplier=2) * 3).curve.pure()
             1.5
         """
-        return Curve(self.parts)
+        return Curve(self.parts, self.adjacency)
 
     def epsilon(self, delta: ArrayLike) -> Bracket:
         """Return the least ε for which (ε,δ)-DP holds (THEORY 1.3, 4.5).
@@ -141,7 +144,7 @@ class Answers:
         return max(largest, 0.0)
 
     def zcdp(self, *, delta_part: bool = False) -> ZeroConcentrated:
-        """Return a zero-concentrated guarantee: ρ of each part, added (THEORY 1.4, 3.1, 4.1).
+        """Return a zero-concentrated guarantee: ρ of each part, added (THEORY 1.4, 2.5, 3.1, 4.1).
 
         Args:
             delta_part: Let the infinite-loss mass be the δ of the guarantee: approximate zCDP.
@@ -163,7 +166,7 @@ class Answers:
         pieces = [(zcdp_of(part), count) for part, count in self.parts]
         rho = math.fsum(count * piece[0] for piece, count in pieces)
         xi = math.fsum(count * piece[1] for piece, count in pieces)
-        return ZeroConcentrated(rho, xi, self.infinite_mass if delta_part else 0.0)
+        return ZeroConcentrated(rho, xi, self.infinite_mass if delta_part else 0.0, adjacency=self.adjacency)
 
     def cdp(self) -> Concentrated:
         """Return a concentrated guarantee (μ,τ): means add, standards add in squares (seed 000; THEORY 3.1, 4.1).
@@ -183,7 +186,8 @@ class Answers:
         self._refuse_infinite_mass("CDP")
         pieces = [(concentrated_of(part), count) for part, count in self.parts]
         mu = math.fsum(count * piece[0] for piece, count in pieces)
-        return Concentrated(mu, math.sqrt(math.fsum(count * piece[1] ** 2 for piece, count in pieces)))
+        tau = math.sqrt(math.fsum(count * piece[1] ** 2 for piece, count in pieces))
+        return Concentrated(mu, tau, adjacency=self.adjacency)
 
     def gdp(self, *, delta_part: bool = False) -> float:
         """Return μ of Gaussian DP; squares add (THEORY 3.5, 4.1).
@@ -260,7 +264,7 @@ class Answers:
             2.2541
         """
         size = _validate.integer("size", size, 1, 10**6)
-        return Curve(tuple((group_part(part, size), count) for part, count in self.parts))
+        return Curve(tuple((group_part(part, size), count) for part, count in self.parts), self.adjacency)
 
     def expected_loss(self) -> float:
         """Return the mean privacy loss, D_1, the larger of both orders; infinite where some loss is (THEORY 1.2, 1.4).
@@ -309,8 +313,8 @@ class Curve(Answers):
         1.5
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, adjacency: Adjacency | None = None) -> None:
+        self._parts, self.adjacency = parts, adjacency
 
     @property
     def parts(self) -> Parts:

@@ -45,6 +45,8 @@ class Event(Answers):
     adjacency: Adjacency | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        if type(self) is Event:
+            raise InvalidArgument("an Event by itself describes nothing.", do="Make one, such as Gaussian(10).")
         if self.adjacency is not None:
             _validate.choice("adjacency", self.adjacency, ADJACENCIES)
         self._check()
@@ -87,7 +89,10 @@ class Event(Answers):
         return self._describe()
 
     def _describe(self) -> Pair | Claim:
-        raise TypeError(f"{type(self).__name__} describes nothing")
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # what was computed is not what was done
 
     def __add__(self, other: object) -> Event:
         return compose(self, other) if isinstance(other, Event) else NotImplemented
@@ -312,7 +317,9 @@ class PoissonSampled(Event):
 
     def _check(self) -> None:
         if not isinstance(self.event, Event):
-            raise InvalidArgument(f"event={self.event!r} is not an event.", do="Pass one, such as Gaussian(1.1).")
+            raise InvalidArgument(
+                f"event={_validate.shown(self.event)} is not an event.", do="Pass one, such as Gaussian(1.1)."
+            )
         q = _validate.real("sampling_prob", self.sampling_prob, 0, 1, open_low=True)
         _validate.real("sampling_prob", q, 1e-15, 1)
         self._set(sampling_prob=q, adjacency=join(join(self.adjacency, self.event.adjacency), "add_remove"))
@@ -492,7 +499,9 @@ class Renyi(Event):
         if points is not None:
             points = _pairs_of_numbers("points", points, (1, math.inf), (0, 1e15), "(alpha, epsilon)")
         elif not isinstance(formula, Event):
-            raise InvalidArgument(f"formula={formula!r} is not an event.", do="Pass one, such as Gaussian(1.1).")
+            raise InvalidArgument(
+                f"formula={_validate.shown(formula)} is not an event.", do="Pass one, such as Gaussian(1.1)."
+            )
         self._set(
             points=points,
             formula=formula,
@@ -506,7 +515,9 @@ class Renyi(Event):
         """Whether the named formula rests on the user's word."""
         return self.formula is not None and self.formula.claimed
 
-    def _describe(self) -> Claim:
+    def _describe(self) -> Pair | Claim:
+        if self.points is not None and all(math.isinf(alpha) for alpha, _ in self.points):
+            return pairs.two_point_pair(min(epsilon for _, epsilon in self.points), self.at_delta)  # pure ε-DP
         if self.points is not None:
             return chord_claim(self.points, self.at_delta)
         assert self.formula is not None
@@ -629,7 +640,7 @@ class Composed(Event):
         adjacency = self.adjacency
         for event, count in _counted(self.events):
             if not isinstance(event, Event):
-                raise InvalidArgument(f"{event!r} is not an event.", do="Compose events only.")
+                raise InvalidArgument(f"{_validate.shown(event)} is not an event.", do="Compose events only.")
             adjacency = join(adjacency, event.adjacency)
             for inner, times in event.events if isinstance(event, Composed) else ((event, 1),):
                 total = merged.get(inner, 0) + times * _validate.integer("count", count, 1, MOST_COUNT)

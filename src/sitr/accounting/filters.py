@@ -60,6 +60,7 @@ class Filter(ABC):
 
     theorem: ClassVar[str]
     parameter: ClassVar[str]
+    fixed: ClassVar[tuple[str, ...]] = ()  # what else was chosen in advance
     power: ClassVar[int] = 1  # it is value**power that adds up
 
     def __init__(self, limit: float, delta: float, adjacency: Adjacency | None) -> None:
@@ -69,7 +70,8 @@ class Filter(ABC):
         self.used = (0, 0)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.parameter}={getattr(self, self.parameter):g}, delta={self.delta:g})"
+        names = [*self.fixed, self.parameter, "delta"]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name):g}' for name in names)})"
 
     @abstractmethod
     def cost(self, event: Event) -> float:
@@ -241,7 +243,7 @@ class PureFilter(Filter):
             >>> round(PureFilter(epsilon=1.0).guarantee().pure(), 9)
             1.0
         """
-        return _approximate(self.epsilon * PROMISE, self.delta * PROMISE)
+        return _approximate(self.epsilon * PROMISE, self.delta * PROMISE, self.adjacency)
 
 
 class ZCDPFilter(Filter):
@@ -286,7 +288,7 @@ class ZCDPFilter(Filter):
             >>> round(float(ZCDPFilter(rho=0.1).guarantee().epsilon(delta=1e-6)), 4)
             2.1419
         """
-        return ZeroConcentrated(rho=self.rho * PROMISE, delta=self.delta * PROMISE)
+        return ZeroConcentrated(rho=self.rho * PROMISE, delta=self.delta * PROMISE, adjacency=self.adjacency)
 
 
 class RDPFilter(Filter):
@@ -309,6 +311,7 @@ class RDPFilter(Filter):
     """
 
     theorem = "Feldman and Zrnic 2021: Rényi filter at one order fixed in advance"
+    fixed = ("alpha",)
     parameter = "epsilon"
 
     def __init__(self, alpha: float, epsilon: float, delta: float = 0.0, *, adjacency: Adjacency | None = None) -> None:
@@ -342,7 +345,8 @@ class RDPFilter(Filter):
             >>> RDPFilter(alpha=20, epsilon=1.0).guarantee().rdp(20)
             1.0
         """
-        return Renyi(points=[(self.alpha, self.epsilon * PROMISE)], delta=self.delta * PROMISE)
+        point = (self.alpha, self.epsilon * PROMISE)
+        return Renyi(points=[point], delta=self.delta * PROMISE, adjacency=self.adjacency)
 
 
 class GDPFilter(Filter):
@@ -390,7 +394,7 @@ class GDPFilter(Filter):
             >>> GDPFilter(mu=0.5).guarantee().gdp()
             0.5
         """
-        gaussian = Gaussian(noise_multiplier=1 / (self.mu * PROMISE))
+        gaussian = Gaussian(noise_multiplier=1 / (self.mu * PROMISE), adjacency=self.adjacency)
         return gaussian + ApproximateDP(0.0, self.delta * PROMISE) if self.delta else gaussian
 
 
@@ -414,6 +418,7 @@ class AdvancedFilter(Filter):
     """
 
     theorem = "Whitehouse, Ramdas, Rogers and Wu 2023: fully adaptive advanced composition"
+    fixed = ("slack",)
     parameter = "epsilon"
     power = 2
 
@@ -447,7 +452,7 @@ class AdvancedFilter(Filter):
             >>> round(float(AdvancedFilter(epsilon=1.0, slack=1e-6).guarantee().epsilon(delta=1e-6)), 9)
             1.0
         """
-        return _approximate(self.epsilon * PROMISE, self.slack + self.delta * PROMISE)
+        return _approximate(self.epsilon * PROMISE, self.slack + self.delta * PROMISE, self.adjacency)
 
     def _total(self, summed: float) -> float:
         return math.nextafter(math.sqrt(-2 * math.log(self.slack) * summed) + summed / 2, math.inf)
@@ -579,8 +584,10 @@ def _rounded(units: int, limit: float, towards: float) -> float:
     return math.nextafter(near, towards) if wrong else near
 
 
-def _approximate(epsilon: float, delta: float) -> Event:
-    return ApproximateDP(epsilon, delta) if delta else PureDP(epsilon)
+def _approximate(epsilon: float, delta: float, adjacency: Adjacency | None) -> Event:
+    if delta:
+        return ApproximateDP(epsilon, delta, adjacency=adjacency)
+    return PureDP(epsilon, adjacency=adjacency)
 
 
 def _single(event: Event) -> tuple[tuple[Event, int], ...]:

@@ -404,7 +404,9 @@ def bad_outcome_generic_rdp(event: Event, p: float) -> float:
 
 def _event(event: Any) -> Event:
     if not isinstance(event, Event):
-        raise InvalidArgument(f"event={event!r} is not an event.", do="Pass one, such as PureDP(0.1) * 100.")
+        raise InvalidArgument(
+            f"event={_validate.shown(event)} is not an event.", do="Pass one, such as PureDP(0.1) * 100."
+        )
     return event
 
 
