@@ -237,8 +237,8 @@ class _Reader:
         names: dict[str, Any] = {}
         self.descend()
         while not self.takes(")"):
-            if places or names:
-                self.expect(",")
+            if (places or names) and not self.takes(","):
+                self.refuse("',' or ')'")
             name = self.argument_name()
             if name is None and names:
                 self.refuse(f"a named argument of {owner.text}, such as delta=0,")

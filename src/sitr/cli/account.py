@@ -34,7 +34,14 @@ class Answer(NamedTuple):
 @click.option("--file", "source", type=JSON_FILE, help="Read the event from a JSON file; - is standard input.")
 @click.option("--delta", "deltas", type=float, multiple=True, help="Find the least ε at this δ; may be repeated.")
 @click.option("--epsilon", "epsilons", type=float, multiple=True, help="Find the least δ at this ε; may be repeated.")
-@click.option("--group", "size", type=int, default=1, show_default=True, help="Protect a group of so many people.")
+@click.option(
+    "--group",
+    "size",
+    type=click.IntRange(1, 10**6),
+    default=1,
+    show_default=True,
+    help="Protect a group of so many people.",
+)
 @as_json
 def account(
     expression: str | None,

@@ -150,7 +150,14 @@ def _draw_rdp_table(table: Table) -> Figure:
     figure = Figure(figsize=(12, 3.1))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
-    axes.text(0.02, 0.93, "Table II. DP and Rényi DP of the basic mechanisms", fontsize=13, weight="bold", va="center")
+    axes.text(
+        0.02,
+        0.93,
+        "DP and Rényi DP of the basic mechanisms (Mironov 2017, Table II)",
+        fontsize=13,
+        weight="bold",
+        va="center",
+    )
     formulas = (
         (
             r"$\left|\ln\frac{p}{1-p}\right|$",
@@ -181,7 +188,9 @@ def _draw_rdp_table(table: Table) -> Figure:
 
 
 def _draw_rdp_curves(table: Table) -> Figure:
-    figure, axes = _panels("Rényi differential privacy of the basic mechanisms", (10, 3.9), 1, 3)
+    figure, axes = _panels(
+        "Rényi differential privacy of the basic mechanisms (Mironov 2017, Figure 1)", (10, 3.9), 1, 3
+    )
     panels = (
         ("randomized_response", "Randomized response", "p"),
         ("laplace", "Laplace noise", "λ"),
@@ -203,7 +212,11 @@ def _draw_rdp_curves(table: Table) -> Figure:
 
 def _draw_bad_outcomes(table: Table) -> Figure:
     figure, axes = _panels(
-        "How much more likely a bad outcome S becomes after n self-compositions", (10, 6.6), 2, 3, sharex=True
+        "A bad outcome S after n self-compositions (Mironov 2017, Figure 2, and the exact curve)",
+        (10, 6.6),
+        2,
+        3,
+        sharex=True,
     )
     bounds = (
         ("naive", "naïve: nε", GREY, ":"),
@@ -229,7 +242,9 @@ def _draw_bad_outcomes(table: Table) -> Figure:
 
 
 def _draw_advanced_composition(table: Table) -> Figure:
-    figure, axes = _panels("Advanced composition halved: k steps of ε = 0.25, at δ = 10⁻⁶", (10, 4.6), 1, 2)
+    figure, axes = _panels(
+        "Advanced composition halved (Dwork and Rothblum 2016): k steps of ε = 0.25, at δ = 10⁻⁶", (10, 4.6), 1, 2
+    )
     curves = (
         ("basic", "basic: kε", GREY, ":"),
         ("advanced", "Dwork–Rothblum–Vadhan", VERMILION, "--"),
@@ -254,7 +269,7 @@ def _draw_advanced_composition(table: Table) -> Figure:
 
 
 def _draw_counting_queries(table: Table, ratios: Table) -> Figure:
-    figure, axes = _panels("Noise on n counting queries, at ε = 0.5", (10, 4.6), 1, 2)
+    figure, axes = _panels("Noise on n counting queries, at ε = 0.5 (Dwork and Rothblum 2016)", (10, 4.6), 1, 2)
     curves = (
         ("pure", "pure ε-DP: Laplace noise", GREY, ":"),
         ("classical", r"(ε,δ)-DP, classical: $\sqrt{2n\,\ln(1.25/\delta)}\,/\varepsilon$", VERMILION, "--"),
