@@ -1,0 +1,9 @@
+"""Mechanisms: the only place that draws noise.
+
+Each is made by a plain function and is one object: its `event` is what a release costs, `release(value)` makes one.
+"""
+
+from .additive import AdditiveNoise, gaussian, laplace
+from .mechanism import Mechanism
+
+__all__ = ["AdditiveNoise", "Mechanism", "gaussian", "laplace"]

@@ -1,0 +1,1 @@
+"""Exact samplers for rational parameters."""

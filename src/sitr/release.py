@@ -1,0 +1,51 @@
+"""What leaves: values with their errors, what they cost, and whether that was charged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from . import __version__
+from .accounting import Event
+from .units import Adjacency
+
+NOT_PRIVATE = "NOT PRIVATE: made for a test"
+
+
+@dataclass(frozen=True)
+class Release:
+    """One answer that may leave.
+
+    Attributes:
+        value: The noisy answer: a number, an array, a name, or None where a mechanism declined.
+        error95: What the noise alone stays within, 95 times in 100; None where no number says it.
+        event: What was done, for the accountant.
+        entry: Where a ledger charged it; None: not charged.
+        private: False where noise was seeded or left out: then the value protects nobody.
+        time: When it was made.
+        version: The version of sitr that made it.
+
+    Example:
+        >>> from sitr.accounting import PureDP
+        >>> print(Release(value=3, error95=2.0, event=PureDP(epsilon=1.0)))
+        3 (± 2 with 95 %), not charged
+    """
+
+    value: Any
+    error95: Any
+    event: Event
+    entry: str | None = None
+    private: bool = True
+    time: datetime = field(default_factory=lambda: datetime.now(UTC), compare=False)
+    version: str = __version__
+
+    @property
+    def adjacency(self) -> Adjacency | None:
+        """The relation between neighbours that the event speaks of."""
+        return self.event.adjacency
+
+    def __str__(self) -> str:
+        error = f" (± {self.error95:.4g} with 95 %)" if isinstance(self.error95, (int, float)) else ""
+        charged = f"entry {self.entry}" if self.entry else "not charged"
+        return f"{self.value}{error}, {charged}{'' if self.private else f'; {NOT_PRIVATE}'}"
