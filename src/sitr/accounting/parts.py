@@ -110,8 +110,7 @@ def _sampled_group(loss: SampledGaussianLoss, size: int) -> Pair:
             why=f"its mixture has a term for each member; {MOST_GROUP} is the most.",
             do="bound it by the unsampled mechanism, which can only cost more.",
         )
-    q = loss.weights[1] if loss.steps == 1 else -math.expm1(math.log(loss.weights[0]) / loss.steps)
-    return pairs.sampled_gaussian_pair(loss.sigma, q, members)
+    return pairs.sampled_gaussian_pair(loss.sigma, loss.sampling_prob, members)
 
 
 def _group_by_profile(part: Pair, size: int) -> Pair:

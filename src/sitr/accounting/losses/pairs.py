@@ -148,7 +148,7 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     if isinstance(pair.forward, DiscreteGaussianLoss):
         return SampledDiscreteLoss.pair(pair.forward.scale, pair.forward.sensitivity, q)
     if isinstance(pair.forward, SampledGaussianLoss) and pair.forward.steps == 1:
-        return sampled_gaussian_pair(pair.forward.sigma, q * pair.forward.weights[1])
+        return sampled_gaussian_pair(pair.forward.sigma, q * pair.forward.sampling_prob)
     if isinstance(pair.forward, SampledDiscreteLoss):
         inner = pair.forward
         return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, q * inner.q)

@@ -40,25 +40,30 @@ FAINT = 48.0  # nodes this many nats under the largest are dropped
 
 @dataclass(frozen=True)
 class SampledGaussianLoss(Loss):
-    """One order of the pair; `weights[j]` is the probability that j of the group's members are sampled."""
+    """One order of the pair, for a group of `steps` people; the mean moves by as many sensitivities as are sampled."""
 
     sigma: float
-    weights: tuple[float, ...]
+    sampling_prob: float
     removes: bool
+    steps: int = 1
 
     @classmethod
     def pair(cls, sigma: float, sampling_prob: float, group: int = 1) -> Pair:
         """Return both orders for a group sampled member by member with probability `sampling_prob`."""
-        j = np.arange(group + 1)
-        choose = gammaln(group + 1) - gammaln(j + 1) - gammaln(group - j + 1)
-        logs = choose + j * math.log(sampling_prob) + (group - j) * math.log1p(-sampling_prob)
-        weights = (1 - sampling_prob, sampling_prob) if group == 1 else tuple(np.exp(logs).tolist())
-        return Pair(cls(sigma, weights, True), cls(sigma, weights, False))
+        return Pair(cls(sigma, sampling_prob, True, group), cls(sigma, sampling_prob, False, group))
 
-    @property
-    def steps(self) -> int:
-        """How far the mean may move, in sensitivities."""
-        return len(self.weights) - 1
+    @cached_property
+    def log_weights(self) -> Floats:
+        """The logs of the probabilities that 0, 1, … members are sampled."""
+        j, s = np.arange(self.steps + 1), self.steps
+        choose = gammaln(s + 1) - gammaln(j + 1) - gammaln(s - j + 1)
+        return choose + j * math.log(self.sampling_prob) + (s - j) * math.log1p(-self.sampling_prob)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Those probabilities; the least of a large group may be under the smallest number."""
+        q = self.sampling_prob
+        return np.array([1 - q, q]) if self.steps == 1 else np.exp(self.log_weights)
 
     @property
     def closed(self) -> bool:  # type: ignore[override]
@@ -66,22 +71,29 @@ class SampledGaussianLoss(Loss):
 
     @property
     def largest(self) -> float:  # type: ignore[override]
-        return math.inf if self.removes else -math.log(self.weights[0])
+        return math.inf if self.removes else -float(self.log_weights[0])
 
     @property
     def smallest(self) -> float:  # type: ignore[override]
-        return math.log(self.weights[0]) if self.removes else -math.inf
+        return float(self.log_weights[0]) if self.removes else -math.inf
 
     def log_ratio(self, x: Complexes | Floats) -> Complexes | Floats:
         """Return ln r(x), on the principal branch: real x, or complex x inside the strip."""
-        # r - 1 = Σ w_j (e^{u_j} - 1), so that a small loss keeps its digits; beyond e^600 the last term is all of r.
+        # r - 1 = Σ w_j (e^{u_j} - 1), so that a small loss keeps its digits; where some e^{u_j} is too large, its log.
         real = np.isrealobj(x)
         expm1, log1p = (np.expm1, np.log1p) if real else (complex_expm1, complex_log1p)
+        shifts = [(j * x - j * j / 2) / self.sigma**2 for j in range(1, self.steps + 1)]
+        small = np.max(np.real(shifts), axis=0) < 600
         grown: Any = 0.0
-        for j, weight in enumerate(self.weights[1:], start=1):
-            u = (j * x - j * j / 2) / self.sigma**2
-            grown = grown + weight * expm1(np.where(np.real(u) < 600, u, 0.0))
-        return np.where(np.real(u) < 600, log1p(grown), u + math.log(self.weights[-1]))
+        for weight, u in zip(self.weights[1:], shifts, strict=True):
+            grown = grown + weight * expm1(np.where(small, u, 0.0))
+        return log1p(grown) if np.all(small) else np.where(small, log1p(grown), self._large_log_ratio(shifts))
+
+    def _large_log_ratio(self, shifts: list[Complexes]) -> Complexes:
+        """Return ln r where terms are too large for numbers: the largest is taken out of the sum."""
+        terms = [log + u for log, u in zip(self.log_weights, [np.zeros_like(shifts[0]), *shifts], strict=True)]
+        top = np.max(np.real(terms), axis=0)
+        return top + np.log(sum(np.exp(term - top) for term in terms))
 
     def power(self, c: float) -> float:
         """The exponent that M(c) puts on r."""
@@ -99,7 +111,7 @@ class SampledGaussianLoss(Loss):
         if power >= 0:
             return -width, self.steps * power + width
         # Left of -a, r is flat to a factor e: from there a normal tail decides.
-        heavier = max(math.log(max(-power * (1 / self.weights[0] - 1), 1.0)), 0.0)
+        heavier = max(math.log(max(-power, 1e-300)) + _log_expm1(-float(self.log_weights[0])), 0.0)
         return -(self.sigma**2 * heavier + width), width
 
     def stretch(self, c: float, angle: float) -> float:
@@ -145,12 +157,12 @@ class SampledGaussianLoss(Loss):
             return False
         turn = self.sigma**2 * (DIGITS + math.log1p(c))
         room = 12 * self.sigma + turn
-        odds = self.sigma**2 * math.log(self.weights[0] / self.weights[1])
+        odds = self.sigma**2 * float(self.log_weights[0] - self.log_weights[1])
         return room <= 0.5 and (not self.removes or room + odds <= 0.5 + c)
 
     def _separated_logs(self, c: float) -> tuple[float, float]:
         """The logs of both closed forms at c: the unmoved normal and, in the remove order, the moved one."""
-        log_stay, log_move = math.log(self.weights[0]), math.log(self.weights[1])
+        log_stay, log_move = (float(log) for log in self.log_weights)
         if not self.removes:
             return -c * log_stay, -math.inf
         return (1 + c) * log_stay, (1 + c) * log_move + c * (c + 1) / (2 * self.sigma**2)
@@ -158,8 +170,8 @@ class SampledGaussianLoss(Loss):
     def _separated_ratios(self, c: float, t: Floats) -> tuple[Complexes, float]:
         logs = self._separated_logs(c)
         stay, move = (math.exp(log - float(np.logaddexp(*logs))) for log in logs)
-        loss = math.log(self.weights[0]) * (1 if self.removes else -1)
-        moved, spread = math.log(self.weights[1]) + (2 * c + 1) / (2 * self.sigma**2), 1 / self.sigma
+        loss = float(self.log_weights[0]) * (1 if self.removes else -1)
+        moved, spread = float(self.log_weights[1]) + (2 * c + 1) / (2 * self.sigma**2), 1 / self.sigma
         values = stay * np.exp(1j * t * loss) + move * np.exp(1j * t * moved - (spread * t) ** 2 / 2)
         # Where the moved normal has a phase that matters, t is within forty of its own standard deviations.
         phase = abs(loss) * float(t[-1]) + abs(moved) * min(float(t[-1]), 40 / spread)
@@ -196,7 +208,7 @@ class SampledGaussianLoss(Loss):
     def steepest(self) -> float:
         """From this c on one term decides: the far hump (remove), or the largest loss (add)."""
         if self.removes:
-            return 4 * self.sigma**2 * (60 - 2 * math.log(self.weights[-1]))
+            return 4 * self.sigma**2 * (60 - 2 * float(self.log_weights[-1]))
         return max(4e6 * self.sigma**2, 1e4)
 
     @property
@@ -207,7 +219,7 @@ class SampledGaussianLoss(Loss):
         """Remove: the hump at s(1+c), all else being e^-60 of it. Add: at most c times the largest loss."""
         if not self.removes:
             return c * self.largest
-        return (1 + c) * math.log(self.weights[-1]) + (self.steps / self.sigma) ** 2 * c * (1 + c) / 2
+        return (1 + c) * float(self.log_weights[-1]) + (self.steps / self.sigma) ** 2 * c * (1 + c) / 2
 
     def _log_density(self, x: Floats) -> Floats:
         """The log density of x under this order's P: the mixture (remove) or the unmoved normal (add)."""
@@ -276,7 +288,7 @@ class SampledGaussianLoss(Loss):
             return -(at**2) / (2 * self.sigma**2) + power * float(self.log_ratio(np.float64(at)))
 
         for _ in range(200):
-            logs = np.log(self.weights) + (j * x - j * j / 2) / self.sigma**2
+            logs = self.log_weights + (j * x - j * j / 2) / self.sigma**2
             before, x = x, power * float(np.sum(j * np.exp(logs - log_sum_exp(logs))))
             if abs(x - before) < 1e-3 * self.sigma:
                 break
@@ -293,7 +305,7 @@ class SampledGaussianLoss(Loss):
 
     def _profile_of_one(self, epsilon: float) -> float:
         """THEORY 2.7: q δ(ln(1 + (e^ε - 1)/q)) in the remove order, its dual in the add order."""
-        q, m = self.weights[1], 1 / self.sigma
+        q, m = self.sampling_prob, 1 / self.sigma
         if self.removes:
             if epsilon <= math.log1p(-q):
                 return -math.expm1(epsilon)
@@ -313,22 +325,24 @@ class SampledGaussianLoss(Loss):
 
         def one(value: float) -> float:
             level = value if self.removes else -value
-            if level <= math.log(self.weights[0]):
+            if level <= self.log_weights[0]:
                 return -math.expm1(value) if self.removes else 0.0
             edge = self.where(level)
             sign = 1.0 if self.removes else -1.0
-            mixture = float(np.sum(np.array(self.weights) * np.exp(log_ndtr(sign * (j - edge) / self.sigma))))
-            normal = math.exp(float(log_ndtr(-sign * edge / self.sigma)))
-            return mixture - math.exp(value) * normal if self.removes else normal - math.exp(value) * mixture
+            mixture = self.log_weights + log_ndtr(sign * (j - edge) / self.sigma)
+            normal = float(log_ndtr(-sign * edge / self.sigma))
+            if self.removes:
+                return float(np.sum(np.exp(mixture))) - math.exp(value + normal)
+            return math.exp(normal) - float(np.sum(np.exp(value + mixture)))
 
         return np.maximum(np.vectorize(one, otypes=[float])(epsilon), 0.0)
 
     def where(self, level: float) -> float:
         """Return the x at which ln r(x) is `level`: in closed form for one person, else by bisection."""
-        if not math.log(self.weights[0]) < level < math.inf:
+        if not self.log_weights[0] < level < math.inf:
             raise ValueError("no x has this loss")
         if self.steps == 1 and level < 700:
-            return 0.5 + self.sigma**2 * math.log1p(math.expm1(level) / self.weights[1])
+            return 0.5 + self.sigma**2 * math.log1p(math.expm1(level) / self.sampling_prob)
         low, high = -1.0, 1.0
         while float(self.log_ratio(np.float64(low))) > level:
             low *= 2
@@ -345,8 +359,8 @@ class SampledGaussianLoss(Loss):
     @cached_property
     def _mean(self) -> float:
         if self.separated(0.0):
-            stay, move = (q * math.log(q) for q in self.weights)
-            return stay + move + self.weights[1] / (2 * self.sigma**2) if self.removes else -math.log(self.weights[0])
+            stay, move = self.weights * self.log_weights
+            return float(stay + move + self.sampling_prob / (2 * self.sigma**2)) if self.removes else self.largest
         h = self.sigma * min(0.05, 0.05 * math.pi * self.sigma / self.steps)
         x = self._grid(0.0, h)
         if x is None:  # as a bound: without sampling it would be this
@@ -359,3 +373,8 @@ class SampledGaussianLoss(Loss):
 
 
 _SHIFTS = 12
+
+
+def _log_expm1(x: float) -> float:
+    """Ln of e^x - 1, for x > 0."""
+    return x + math.log(-math.expm1(-x))
