@@ -9,8 +9,8 @@ from scipy.special import erfinv, ndtri
 
 from ..errors import NoSuchGuarantee
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
-from .losses.interval import IntervalLoss
-from .losses.law import Pair
+from .losses.interval import BoundedRange, IntervalLoss
+from .losses.law import Loss, Pair
 from .losses.sampled import SampledGaussianLoss
 from .losses.sampled_discrete import SampledDiscreteLoss
 from .renyi import Claim
@@ -26,14 +26,14 @@ def zcdp_of(part: Pair | Claim) -> tuple[float, float]:
         if part.zcdp is None:
             raise _unknown("zCDP", "only some Rényi orders are known", "ask for rdp(alpha)")
         return part.zcdp
-    loss = part.forward
+    loss = _described(part)
     if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
         return loss.m**2 / 2, 0.0
     if isinstance(loss, SampledDiscreteLoss):
         return (loss.sensitivity / loss.scale) ** 2 / 2, 0.0
     if isinstance(loss, SampledGaussianLoss):
         return (loss.steps / loss.sigma) ** 2 / 2, 0.0
-    if isinstance(loss, IntervalLoss) and loss.top == 0:
+    if isinstance(loss, BoundedRange):
         return loss.e0**2 / 8, 0.0
     return _largest(part) ** 2 / 2, 0.0
 
@@ -61,13 +61,15 @@ def gdp_of(part: Pair | Claim) -> float:
         raise _unknown(
             "Gaussian DP", "a Rényi curve does not bound the trade-off curve by a Gaussian's", "use epsilon(delta)"
         )
-    loss = part.forward
+    loss = _described(part)
     if isinstance(loss, GaussianLoss):
         return loss.m
     if isinstance(loss, SampledGaussianLoss):
         return loss.steps / loss.sigma
     if isinstance(loss, (DiscreteGaussianLoss, SampledDiscreteLoss)):
         raise _unknown("Gaussian DP", "the discrete Gaussian lies under the continuous one at its atoms", "use zcdp()")
+    if isinstance(loss, BoundedRange):
+        loss = part.forward
     variation = (
         float(loss.profile(np.float64(0.0))) if isinstance(loss, IntervalLoss) else math.tanh(_largest(part) / 2)
     )
@@ -77,9 +79,15 @@ def gdp_of(part: Pair | Claim) -> float:
     return -2 * float(ndtri((1 - variation) / 2)) if variation < 1 else math.inf
 
 
+def _described(part: Pair) -> Loss:
+    """What says the most of a part at once: its Rényi curve, where laws would have to be made first."""
+    return (part.renyi or part).forward
+
+
 def _largest(part: Pair) -> float:
     """The ε of a bounded loss, both orders; infinite-loss mass is left to the δ part."""
-    return max(part.forward.largest, part.backward.largest)
+    orders = part.renyi or part
+    return max(orders.forward.largest, orders.backward.largest)
 
 
 def _unknown(notion: str, why: str, do: str) -> NoSuchGuarantee:

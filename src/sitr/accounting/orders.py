@@ -24,12 +24,19 @@ class Orders:
             merged[part] = merged.get(part, 0) + count
         self.claims = [(part, count) for part, count in merged.items() if isinstance(part, Claim)]
         self.pairs = [(part, count) for part, count in merged.items() if isinstance(part, Pair)]
+        # Rényi statements hold for pairs and claims alike; both sit in these mixes. Moments of the forward order are
+        # enough where no part has a larger one in the other.
+        curves = [(pair.renyi or pair, n) for pair, n in self.pairs]
+        curves += [(Pair.symmetric(claim), n) for claim, n in self.claims]
+        leads = all(pair.leads or pair.is_symmetric for pair, _ in curves)
+        self.all = [_forward(curves)] if leads else _mixes(curves)
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the mixes above are attained: no claims, and pairs that are the truth."""
         known = all(pair.beneath is None for pair, _ in self.pairs)
         single = len(self.pairs) == 1 and self.pairs[0][1] == 1 and self.pairs[0][0].forward.closed
-        self.exact = not self.claims and (known or single)
-        # Rényi statements hold for pairs and claims alike; both sit in these mixes.
-        curves = [(Pair.symmetric(pair.renyi) if pair.renyi else pair, n) for pair, n in self.pairs]
-        self.all = _mixes([*curves, *((Pair.symmetric(claim), n) for claim, n in self.claims)])
+        return not self.claims and (known or single)
 
     @cached_property
     def above(self) -> list[Mix]:
@@ -121,10 +128,13 @@ class Orders:
 
 def _mixes(parts: list[tuple[Pair, int]]) -> list[Mix]:
     """One mix where every pair is symmetric, otherwise both orders: forward first."""
-    forward = Mix.of((pair.forward, count) for pair, count in parts)
     if all(pair.is_symmetric for pair, _ in parts):
-        return [forward]
-    return [forward, Mix.of((pair.backward, count) for pair, count in parts)]
+        return [_forward(parts)]
+    return [_forward(parts), Mix.of((pair.backward, count) for pair, count in parts)]
+
+
+def _forward(parts: list[tuple[Pair, int]]) -> Mix:
+    return Mix.of((pair.forward, count) for pair, count in parts)
 
 
 def _smaller(first: Found, second: Found) -> Found:
