@@ -447,7 +447,7 @@ def test_no_filter_makes_the_laws_of_an_event(make, inner):
     make().charge(event)
     assert isinstance(event._part, LaterPair)
     assert "_made" not in vars(event._part)
-    assert event.epsilon(1e-6).upper > 0
+    assert (event * 2).epsilon(1e-6).upper > 0
     assert "_made" in vars(event._part)
 
 

@@ -13,16 +13,17 @@ from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
-from .losses.law import Floats, Pair
+from .losses.law import Floats, LaterPair, Pair
 from .losses.sampled import SampledGaussianLoss
 from .renyi import Claim, implied_pair
+from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
 MOST_SCALE = 1e5  # of a discrete Gaussian that is summed point by point
 MOST_EPSILON = 600.0  # of a hull, whose points are at e^ε
-TINY = 1e-280  # δ left at the end of a sampled profile of unbounded loss: never none
+TINY = 1e-280  # δ at which a sampled profile of unbounded loss ends; charged in δ, and no loss of the mechanism's
 
 Parts = tuple[tuple[Pair | Claim, int], ...]
 
@@ -31,11 +32,46 @@ def sampled_part(parts: Parts, q: float) -> Pair:
     """Return the pair of all parts run together on one Poisson sample."""
     known = [(part, n) for part, n in parts if isinstance(part, Pair)]
     claims = [(part, n) for part, n in parts if isinstance(part, Claim)]
-    if not claims and len(known) == 1 and known[0][1] == 1 and not _is_too_fine(known[0][0]):
-        return pairs.sampled_pair(known[0][0], q)
-    mix = Mix.of((pair.forward, n) for pair, n in known)
-    if not claims and not mix.parts and math.isinf(mix.gaussian_reach):
+    if not claims and len(known) == 1 and known[0][1] == 1:
+        curve = known[0][0].renyi.forward if known[0][0].renyi else None
+        if isinstance(curve, SampledMix):  # a sample of a sample
+            return sampled_part(curve.parts, q * curve.q)
+        if not _is_too_fine(known[0][0]):
+            return pairs.sampled_pair(known[0][0], q)
+    if not claims and all(_is_gaussian(pair) for pair, _ in known):
+        mix = Mix.of((pair.forward, n) for pair, n in known)
         return pairs.sampled_pair(pairs.gaussian_pair(math.sqrt(mix.m2)), q)
+    return LaterPair(_curves(parts, q), lambda: _laws(known, claims, q))
+
+
+def _is_gaussian(pair: Pair) -> bool:
+    return not isinstance(pair, LaterPair) and isinstance(pair.forward, GaussianLoss)
+
+
+def _curves(parts: Parts, q: float) -> Pair:
+    """Return the Rényi curves of both orders of all parts run together on one Poisson sample."""
+    curves = [(_curve(part), n) for part, n in parts]
+    forward, backward = (Mix.of((getattr(c, order), n) for c, n in curves) for order in ("forward", "backward"))
+    # A claim says nothing of the orders of the mechanism that satisfies it.
+    equal = all(
+        isinstance(part, Pair) and curve.is_symmetric for (part, _), (curve, _) in zip(parts, curves, strict=True)
+    )
+    return Pair(
+        SampledMix(parts, forward, backward, q, True),
+        SampledMix(parts, forward, backward, q, False),
+        leads=equal and not forward.infinite_mass,
+    )
+
+
+def _curve(part: Pair | Claim) -> Pair:
+    """What is known of a part at once: its laws, or curves where these would have to be made first."""
+    if isinstance(part, Claim):
+        return Pair.symmetric(part)
+    return part.renyi if isinstance(part, LaterPair) and part.renyi else part
+
+
+def _laws(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]], q: float) -> Pair:
+    """Make the laws of all parts run together on one Poisson sample, and of what they dominate."""
     above = _profile_pair(known + ([(implied_pair(claims), 1)] if claims else []))
     beneath = pairs.sampled_pair(_strongest(known, claims), q)
     sampled = pairs.sampled_pair(above, q)
@@ -44,7 +80,8 @@ def sampled_part(parts: Parts, q: float) -> Pair:
 
 def _is_too_fine(pair: Pair) -> bool:
     """Whether a discrete Gaussian has more points than are summed one by one."""
-    return isinstance(pair.forward, DiscreteGaussianLoss) and pair.forward.scale > MOST_SCALE
+    loss = None if isinstance(pair, LaterPair) else pair.forward
+    return isinstance(loss, DiscreteGaussianLoss) and loss.scale > MOST_SCALE
 
 
 def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:

@@ -145,6 +145,8 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     """Poisson sampling at rate q of any pair: (1-q)Q + qP against Q, and back (THEORY 2.7)."""
     if q == 1:
         return pair
+    if isinstance(pair, LaterPair) and pair.renyi and isinstance(pair.renyi.forward, SampledCurve):  # twice
+        return sampled_pair(pair.renyi.forward.pair, q * pair.renyi.forward.q)
     if isinstance(pair.forward, GaussianLoss):
         return sampled_gaussian_pair(1 / pair.forward.m, q)
     if isinstance(pair.forward, DiscreteGaussianLoss):

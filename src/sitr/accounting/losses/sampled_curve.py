@@ -57,6 +57,11 @@ class SampledCurve(Loss):
         return Pair(cls(pair, q, True), cls(pair, q, False), leads=leads)
 
     @property
+    def parts(self) -> tuple[tuple[Pair, int], ...]:
+        """What is sampled, as `SampledMix` has it."""
+        return ((self.pair, 1),)
+
+    @property
     def infinite_mass(self) -> float:  # type: ignore[override]
         return self.q * self.pair.forward.infinite_mass if self.removes else 0.0
 
