@@ -230,3 +230,29 @@ def test_claims_inside_are_bounded_by_their_curves():
         table.zcdp()
     ranged = PoissonSampled(Exponential(0.5) * 4, 0.1)
     assert ranged.epsilon(1e-6).lower <= ranged.epsilon(1e-6).upper <= ranged.pure() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("q", [1e-3, 0.3])
+def test_the_law_that_is_composed_dominates_closely(q):
+    """Composed with others, the sampled mix stands as a law: its profile lies over the truth in both orders.
+
+    The composition has atoms at 0 and at the end, where smoothing shows most.
+    """
+    part = PoissonSampled(Laplace(1.0) * 2, q)._part
+    with mpmath.workdps(30):
+        rate = mpmath.mpf(q)
+        for epsilon in np.linspace(0.0, 0.999 * part.renyi.forward.largest, 12):
+            truth = float(rate * two_laplace_delta(1, mpmath.log1p(mpmath.expm1(mpmath.mpf(epsilon)) / rate)))
+            assert truth <= float(part.forward.profile(np.float64(epsilon))) <= truth * (1 + 3e-4) + 2e-6 * q
+        for epsilon in np.linspace(0.0, 0.999 * part.renyi.backward.largest, 12):
+            e = mpmath.exp(mpmath.mpf(epsilon))
+            inner = -mpmath.log(1 - (1 - 1 / e) / rate)
+            truth = float((1 - (1 - rate) * e) * two_laplace_delta(1, inner))
+            assert truth <= float(part.backward.profile(np.float64(epsilon))) <= truth * (1 + 3e-4) + 2e-6 * q
+
+
+def test_composed_sampled_mixes_cost_more_than_one_and_no_more_than_by_divergences():
+    one = PoissonSampled(Laplace(1.0) * 2, 0.1)
+    ten = (one * 10).epsilon(1e-6)
+    assert one.epsilon(1e-6).upper < ten.upper <= (Renyi(formula=one) * 10).epsilon(1e-6).upper
+    assert ten.lower <= ten.upper

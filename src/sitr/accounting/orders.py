@@ -128,7 +128,8 @@ class Orders:
         curves = self.pairs[0][0].renyi
         if curves is None or not curves.leads or not isinstance(curves.forward, (SampledCurve, SampledMix)):
             return None
-        return Orders(curves.forward.parts), curves.forward.q
+        inside = Orders(curves.forward.parts)
+        return (inside, curves.forward.q) if len(inside.beneath) == 1 else None
 
     def _sampled_epsilon(self, inside: Orders, q: float, delta: float) -> Found:
         if delta >= q:
