@@ -16,6 +16,7 @@ from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
 from .losses.law import Floats, LaterPair, Pair
+from .losses.merged import merged_pair
 from .losses.sampled import SampledGaussianLoss
 from .renyi import Claim, implied_pair
 from .sampled_mix import SampledMix
@@ -77,7 +78,7 @@ def _curve(part: Pair | Claim) -> Pair:
 def _laws(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]], q: float) -> Pair:
     """Make the laws of all parts run together on one Poisson sample, and of what they dominate."""
     above = _profile_pair(known + ([(implied_pair(claims), 1)] if claims else []))
-    beneath = pairs.sampled_pair(_strongest(known, claims), q)
+    beneath = pairs.sampled_pair(_attained(known, claims), q)
     sampled = pairs.sampled_pair(above, q)
     return Pair(sampled.forward, sampled.backward, beneath.beneath or beneath)
 
@@ -139,11 +140,12 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
     return np.fmin(bounds, [line.upper(float(e)) for e in epsilons])  # what is no number proves nothing
 
 
-def _strongest(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
-    """One component of the composition, which the whole dominates: forgetting the others is post-processing."""
-    single = [pair for pair, _ in known if not _is_too_fine(pair)] + [
-        pairs.gaussian_pair(claim.attained) for claim, _ in claims if claim.attained
-    ]
+def _attained(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
+    """Return what the composition dominates: its outcomes merged, or one component alone, which is post-processing."""
+    parts = [(pair.beneath or pair, n) for pair, n in known if not _is_too_fine(pair)]
+    parts += [(pairs.gaussian_pair(claim.attained), n) for claim, n in claims if claim.attained]
+    merged = merged_pair(parts)
+    single = [pair for pair, _ in parts] + ([] if merged is None else [merged])
     if not single:
         return pairs.two_point_pair(0.0, 0.0)
     return max(single, key=lambda pair: pair.forward.mean())
