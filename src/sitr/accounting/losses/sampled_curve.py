@@ -120,9 +120,7 @@ class SampledCurve(Loss):
         """Return the finite l, ascending, and the logs of their masses under Q."""
         loss = self.pair.forward
         if isinstance(loss, IntervalLoss):
-            losses, masses = _rule(loss, panels) if panels else _spread(loss)
-            with np.errstate(divide="ignore"):  # bounded range has no mass at the ends
-                return losses, np.log(masses)
+            return _rule(loss, panels) if panels else _spread(loss)
         assert isinstance(loss, Atoms)
         logs = loss.logs - loss.losses + math.log1p(-loss.infinite_mass)
         only_q = self.pair.backward.infinite_mass
@@ -159,19 +157,24 @@ def panels(law: IntervalLoss, q: float, power: float) -> int:
 
 @lru_cache(maxsize=PANELS)
 def _legendre(count: int) -> tuple[Floats, Floats]:
-    """The nodes and weights on `count` equal panels of [-1, 1], ascending."""
+    """The nodes on `count` equal panels of [-1, 1], ascending, between both ends; and the logs of their weights."""
     half = np.array(NODES), np.array(WEIGHTS)
     nodes, weights = np.concatenate([-half[0][::-1], half[0]]), np.concatenate([half[1][::-1], half[1]])
     middles = (2 * np.arange(count) + 1) / count - 1
-    return (middles[:, None] + nodes / count).ravel(), np.tile(weights / count, count)
+    inner = (middles[:, None] + nodes / count).ravel()
+    return np.concatenate([[-1.0], inner, [1.0]]), np.concatenate(
+        [[0.0], np.log(np.tile(weights / count, count)), [0.0]]
+    )
 
 
 def _rule(law: IntervalLoss, count: int) -> tuple[Floats, Floats]:
-    """Losses ln P/Q and masses under Q: both atoms, and the nodes of the rules between."""
+    """Losses ln P/Q and the logs of their masses under Q: both atoms, and the nodes of the rules between."""
     nodes, weights = _legendre(count)
-    inner = law.e0 * nodes
-    dense = law.edge * law.e0 * weights * np.exp(-(inner + law.e0) / 2)
-    return np.concatenate([[-law.e0], inner, [law.e0]]), np.concatenate([[law.top], dense, [law.bottom]])
+    losses = law.e0 * nodes
+    logs = weights + (math.log(law.edge * law.e0) - law.e0 / 2) - losses / 2
+    logs[0] = math.log(law.top) if law.top else -math.inf  # bounded range has no mass at the ends
+    logs[-1] = -law.e0 - math.log(2) if law.bottom else -math.inf
+    return losses, logs
 
 
 def _spread(law: IntervalLoss) -> tuple[Floats, Floats]:
@@ -183,4 +186,4 @@ def _spread(law: IntervalLoss) -> tuple[Floats, Floats]:
     masses[0], masses[-1] = law.top, law.bottom
     masses[:-1] += cells / (1 + math.exp(-half))
     masses[1:] += cells / (1 + math.exp(half))
-    return edges, masses
+    return edges, np.log(masses)
