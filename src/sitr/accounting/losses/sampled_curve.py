@@ -84,6 +84,8 @@ class SampledCurve(Loss):
 
     def log_mgf(self, x: Floats) -> Floats:
         x = np.asarray(x, dtype=np.float64)
+        if x.ndim == 0:
+            return self._law(self._panels(float(x))).log_mgf(x)
         values = [float(self._law(self._panels(float(c))).log_mgf(c)) for c in x.ravel()]
         return np.array(values).reshape(x.shape)
 
@@ -113,7 +115,8 @@ class SampledCurve(Loss):
         if losses[-1] > FARTHEST:
             ratios = np.where(losses > FARTHEST, losses + math.log(self.q), ratios)
         logs = logs + ratios if self.removes else logs
-        logs = logs - log_sum_exp(logs)
+        if not panels:  # masses of atoms carry rounding; rules are as good as their bound
+            logs = logs - log_sum_exp(logs)
         return Atoms(ratios, logs) if self.removes else Atoms(-ratios[::-1], logs[::-1])
 
     def _under_q(self, panels: int) -> tuple[Floats, Floats]:
