@@ -17,6 +17,7 @@ from sitr.accounting import (
     Composed,
     Concentrated,
     DiscreteGaussian,
+    DiscreteLaplace,
     Exponential,
     Gaussian,
     Laplace,
@@ -39,6 +40,7 @@ from sitr.accounting.filters import (
     ZCDPFilter,
     choose_filter,
 )
+from sitr.accounting.losses.law import LaterPair
 from sitr.errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
 from tests.accounting.helpers import black_box_outcomes, law, logs
 
@@ -379,6 +381,74 @@ def test_renyi_costs_are_the_divergence_and_never_under_it(alpha, event):
             moment = a * mpmath.exp((a - 1) * e) + (a - 1) * mpmath.exp(-a * e)
             truth = mpmath.log(moment / (2 * a - 1)) / (a - 1)
     assert truth * (1 - 1e-15) <= cost <= truth * (1 + 1e-12) + 1e-14 / (alpha - 1)
+
+
+def sampled_gaussian_divergence(sigma, q, alpha):
+    """D_α at 40 digits: a binomial sum at whole orders (THEORY 2.7), elsewhere the integral of r^α over its tangent."""
+    with mpmath.workdps(40):
+        s, q, a = mpmath.mpf(sigma), mpmath.mpf(q), mpmath.mpf(alpha)
+        if alpha == int(alpha):
+            coefficient, terms = mpmath.mpf(1), []
+            for k in range(int(alpha) + 1):
+                terms.append(coefficient * (1 - q) ** (a - k) * q**k * mpmath.exp(mpmath.mpf(k * (k - 1)) / (2 * s**2)))
+                coefficient = coefficient * (a - k) / (k + 1)
+            return mpmath.log(mpmath.fsum(terms)) / (a - 1)
+
+        def excess(x):
+            r = 1 + q * mpmath.expm1((2 * x - 1) / (2 * s**2))
+            return mpmath.exp(-(x**2) / (2 * s**2)) * (r**a - 1 - a * (r - 1))
+
+        turn = 0.5 + s**2 * mpmath.log(1 / q - 1)
+        edges = {centre + k * s for centre in (0, 1, a) for k in (-16, -6, -2, 2, 6, 16)}
+        edges |= {turn + k * s**2 for k in (-20, -5, 0, 5, 20) if abs(turn + k * s**2) < a + 20 * s}
+        return mpmath.log1p(mpmath.quad(excess, sorted(edges)) / (s * mpmath.sqrt(2 * mpmath.pi))) / (a - 1)
+
+
+@pytest.mark.parametrize("alpha", [1.0001, 1.5, 2, 22.18, 64, 10_000])
+@pytest.mark.parametrize(
+    ("sigma", "q"), [(0.05, 0.5), (0.2, 1e-5), (0.5, 1e-9), (1, 0.05), (3, 0.99), (30, 1e-3), (1e4, 0.5)]
+)
+def test_costs_of_sampled_gaussians_are_never_under_the_truth(sigma, q, alpha):
+    truth = sampled_gaussian_divergence(sigma, q, alpha)
+    cost = RDPFilter(alpha, 1.0).cost(PoissonSampled(Gaussian(sigma), q))
+    assert truth * (1 - 1e-14) <= cost <= truth * (1 + 1e-9) + 1e-14 / (alpha - 1)
+    assert PoissonSampled(Gaussian(sigma), q).rdp(alpha) == pytest.approx(
+        float(truth), rel=1e-9, abs=1e-14 / (alpha - 1)
+    )
+
+
+BOUNDED = [
+    Laplace(2.0),
+    Exponential(0.7),
+    RandomizedResponse(0.8),
+    RandomizedResponse(0.1, 4),
+    PureDP(0.3),
+    DiscreteLaplace(3.0, 4),
+]
+
+
+@pytest.mark.parametrize("inner", [*BOUNDED, ApproximateDP(0.4, 1e-6)], ids=repr)
+@pytest.mark.parametrize("q", [1e-4, 0.3, 0.95])
+def test_sampling_a_pure_event_costs_by_the_formula(inner, q):
+    """ln(1 + q (e^ε - 1)) with the person, and -ln(1 - q (1 - e^-ε)), which is less, without (THEORY 2.7)."""
+    epsilon, event = inner.pure(delta_part=True), PoissonSampled(inner, q)
+    expected = max(math.log1p(q * math.expm1(epsilon)), -math.log1p(-q) if inner.infinite_mass else 0.0)
+    for cost in (PureFilter(1.0).cost(event), AdvancedFilter(1.0, 1e-6).cost(event)):
+        assert cost == pytest.approx(expected, rel=1e-14)
+    assert PureFilter(1.0, 1e-3).units(event)[1] >= q * inner.infinite_mass * WHOLE / 1e-3 * (1 - 1e-12)
+    if not inner.infinite_mass:
+        assert event.epsilon(0).upper == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("make", FILTERS)
+@pytest.mark.parametrize("inner", BOUNDED, ids=repr)
+def test_no_filter_makes_the_laws_of_an_event(make, inner):
+    event = PoissonSampled(inner, 0.01)
+    make().charge(event)
+    assert isinstance(event._part, LaterPair)
+    assert "_made" not in vars(event._part)
+    assert (event * 2).epsilon(1e-6).upper > 0
+    assert "_made" in vars(event._part)
 
 
 @law(40)

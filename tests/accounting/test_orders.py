@@ -8,6 +8,7 @@ from sitr.accounting import (
     ApproximateDP,
     Gaussian,
     Laplace,
+    LossDistribution,
     PoissonSampled,
     PureDP,
     RandomizedResponse,
@@ -29,8 +30,15 @@ def test_equal_parts_are_counted_together():
 
 
 def test_one_mix_where_both_orders_are_the_same():
-    assert len(orders(Gaussian(1.0) + Laplace(2.0)).all) == 1
-    assert len(orders(SAMPLED + Laplace(2.0)).all) == 2
+    assert len(orders(Gaussian(1.0) + Laplace(2.0)).above) == 1
+    assert len(orders(SAMPLED + Laplace(2.0)).above) == 2
+
+
+def test_one_curve_is_enough_where_the_forward_order_has_the_larger_moments():
+    asymmetric = LossDistribution([-1.0, 0.2], [0.1, 0.85], 0.05)
+    assert len(orders(SAMPLED + Laplace(2.0)).all) == 1
+    assert len(orders(SAMPLED + asymmetric).all) == 2
+    assert len(orders(PoissonSampled(ApproximateDP(1.0, 1e-3), 0.1)).all) == 2
 
 
 def test_mechanisms_are_exact_and_claims_are_not():
@@ -52,7 +60,7 @@ def test_the_larger_of_both_orders_counts():
     # With the person ln(1 + 0.1 (4 - 1)), and without them -ln(1 - 0.1 (1 - 1/4)).
     both = orders(SAMPLED)
     assert both.largest == pytest.approx(math.log(1.3), rel=1e-12)
-    assert [mix.largest for mix in both.all] == pytest.approx([math.log(1.3), -math.log(0.925)], rel=1e-12)
+    assert [mix.largest for mix in both.above] == pytest.approx([math.log(1.3), -math.log(0.925)], rel=1e-12)
     one_sided = orders(PoissonSampled(ApproximateDP(1.0, 1e-3), 0.1))
     assert one_sided.infinite_mass == pytest.approx(1e-4, rel=1e-12)
 

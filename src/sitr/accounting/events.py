@@ -329,6 +329,11 @@ class PoissonSampled(Event):
         """Whether the sampled event rests on the user's word."""
         return self.event.claimed
 
+    @property
+    def parts(self) -> Parts:
+        """One part, of all that is run on the sample; where everyone is sampled, the parts of the event."""
+        return self.event.parts if self.sampling_prob == 1 else super().parts
+
     def _describe(self) -> Pair:
         return sampled_part(self.event.parts, self.sampling_prob)
 

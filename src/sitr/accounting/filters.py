@@ -21,6 +21,7 @@ from ..display import rounded_down, rounded_up, scientific
 from ..errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
 from ..units import ADJACENCIES, Adjacency, join
 from .bracket import Bracket
+from .curve import Curve
 from .engines.mix import Mix, minimise
 from .events import (
     LARGEST,
@@ -108,7 +109,8 @@ class Filter(ABC):
         if not isinstance(event, Event):
             raise InvalidArgument(f"{type(event).__name__} is not an event.", do="Pass one, such as Gaussian(10).")
         join(self.adjacency, event.adjacency)
-        return _units(self.cost(event) ** self.power, self.limit), _units(_mass(event), self.delta)
+        mass = _curve(event).infinite_mass
+        return _units(self.cost(event) ** self.power, self.limit), _units(mass, self.delta)
 
     def admits(self, event: Event) -> bool:
         """Return whether `charge(event)` would succeed: a filter stops before its sum passes the limit (THEORY 5.1).
@@ -189,7 +191,7 @@ class Filter(ABC):
             shown = rounded_up(cost), rounded_down(rest), rounded_up(cost - rest)
             short.append("{}: {} requested, {} left, short by {}".format(self.parameter, *shown))
         if self.used[1] + units[1] > MOST:
-            mass, rest = _mass(event), left["delta"]
+            mass, rest = _curve(event).infinite_mass, left["delta"]
             shown = scientific(mass), scientific(rest), scientific(mass - rest)
             short.append("delta: {} requested, {} left, short by {}".format(*shown))
         return BudgetExceeded(
@@ -234,7 +236,7 @@ class PureFilter(Filter):
             >>> PureFilter(epsilon=1.0).cost(ApproximateDP(epsilon=0.5, delta=1e-9))
             0.5
         """
-        return event.pure(delta_part=True)
+        return _curve(event).pure(delta_part=True)
 
     def guarantee(self) -> Event:
         """Return the promise as an event: (ε,δ)-DP, or pure where δ = 0, a hair (2^-39) over the limits (THEORY 5.1).
@@ -278,7 +280,7 @@ class ZCDPFilter(Filter):
             >>> ZCDPFilter(rho=0.5).cost(Gaussian(noise_multiplier=2))
             0.125
         """
-        zcdp = event.zcdp(delta_part=True)
+        zcdp = _curve(event).zcdp(delta_part=True)
         return zcdp.rho + zcdp.xi
 
     def guarantee(self) -> Event:
@@ -384,8 +386,9 @@ class GDPFilter(Filter):
             >>> round(GDPFilter(mu=1.0).cost(Gaussian(noise_multiplier=4)), 6)
             0.25
         """
-        parts = sum(count for _, count in event.parts)  # each may be off by 4 units, and squares add
-        return event.gdp(delta_part=True) + 4 * UNIT * math.sqrt(parts)
+        curve = _curve(event)
+        parts = sum(count for _, count in curve.parts)  # each may be off by 4 units, and squares add
+        return curve.gdp(delta_part=True) + 4 * UNIT * math.sqrt(parts)
 
     def guarantee(self) -> Event:
         """Return the promise as an event: the Gaussian of this μ, and the mass of the δ-parts (THEORY 2.3, 5.1).
@@ -442,7 +445,7 @@ class AdvancedFilter(Filter):
             >>> filter.cost(PureDP(epsilon=0.01)), filter.cost(PureDP(epsilon=0.01) * 100)
             (0.01, 0.1)
         """
-        per_event = [part.pure(delta_part=True) ** 2 * count for part, count in _single(event)]
+        per_event = [_curve(part).pure(delta_part=True) ** 2 * count for part, count in _single(event)]
         return math.sqrt(math.fsum(per_event))
 
     def guarantee(self) -> Event:
@@ -594,15 +597,16 @@ def _single(event: Event) -> tuple[tuple[Event, int], ...]:
     return event.events if isinstance(event, Composed) else ((event, 1),)
 
 
-@lru_cache(maxsize=256)  # each entry keeps the arrays of its event alive
-def _mass(event: Event) -> float:
-    return event.infinite_mass
+@lru_cache(maxsize=256)
+def _curve(event: Event) -> Curve:
+    """The curve of an event, apart from it: what was worked out for thousands of them is not kept with each."""
+    return event.curve
 
 
-@lru_cache(maxsize=256)  # each entry keeps the arrays of its event alive
+@lru_cache(maxsize=256)
 def _rdp(event: Event, alpha: float) -> float:
     """D_α outside the δ-part, the larger of both orders, with the bound of the rounding model added."""
-    return max(0.0, *(_log_moment(mix, alpha - 1) / (alpha - 1) for mix in event._orders.all))
+    return max(0.0, *(_log_moment(mix, alpha - 1) / (alpha - 1) for mix in _curve(event)._orders.all))
 
 
 def _log_moment(mix: Mix, c: float) -> float:
@@ -611,5 +615,5 @@ def _log_moment(mix: Mix, c: float) -> float:
     with np.errstate(over="ignore"):
         for loss, count in mix.parts:
             value = float(loss.log_mgf(np.asarray(c, dtype=np.float64)))
-            total += count * (value + UNIT * (8 + 8 * abs(value)))
+            total += count * (value + UNIT * (16 + 16 * abs(value)))
     return total

@@ -9,11 +9,12 @@ from scipy.special import erfinv, ndtri
 
 from ..errors import NoSuchGuarantee
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
-from .losses.interval import IntervalLoss
-from .losses.law import Pair
+from .losses.interval import BoundedRange, IntervalLoss
+from .losses.law import Loss, Pair
 from .losses.sampled import SampledGaussianLoss
 from .losses.sampled_discrete import SampledDiscreteLoss
 from .renyi import Claim
+from .sampled_mix import SampledMix
 
 
 def zcdp_of(part: Pair | Claim) -> tuple[float, float]:
@@ -26,16 +27,25 @@ def zcdp_of(part: Pair | Claim) -> tuple[float, float]:
         if part.zcdp is None:
             raise _unknown("zCDP", "only some Rényi orders are known", "ask for rdp(alpha)")
         return part.zcdp
-    loss = part.forward
+    loss = _described(part)
     if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
         return loss.m**2 / 2, 0.0
     if isinstance(loss, SampledDiscreteLoss):
         return (loss.sensitivity / loss.scale) ** 2 / 2, 0.0
     if isinstance(loss, SampledGaussianLoss):
         return (loss.steps / loss.sigma) ** 2 / 2, 0.0
-    if isinstance(loss, IntervalLoss) and loss.top == 0:
+    if isinstance(loss, BoundedRange):
         return loss.e0**2 / 8, 0.0
+    if isinstance(loss, SampledMix) and math.isinf(_largest(part)):
+        return _sampled_zcdp(loss)
     return _largest(part) ** 2 / 2, 0.0
+
+
+def _sampled_zcdp(mix: SampledMix) -> tuple[float, float]:
+    """(ρ, ξ) before sampling; a loss of -ln(1-q) where the other order had an infinite one is at most ξ."""
+    pieces = [(zcdp_of(part), count) for part, count in mix.parts]
+    rho, xi = (math.fsum(count * piece[i] for piece, count in pieces) for i in (0, 1))
+    return rho, max(xi, -math.log1p(-mix.q)) if mix.backward.infinite_mass else xi
 
 
 def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
@@ -46,10 +56,10 @@ def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
                 "CDP", "the claim bounds Rényi divergences, not the centred loss", "use zcdp() or rdp(alpha)"
             )
         return part.concentrated
-    loss = part.forward
+    loss = _described(part)
     if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
         return loss.m**2 / 2, loss.m
-    if isinstance(loss, (SampledGaussianLoss, SampledDiscreteLoss)):
+    if isinstance(loss, (SampledGaussianLoss, SampledDiscreteLoss)) or math.isinf(_largest(part)):
         raise _unknown("CDP", "no subgaussian standard of the sampled Gaussian is proved", "use zcdp() or rdp(alpha)")
     orders = (part.forward, part.backward)
     return max(o.mean() for o in orders), max((o.largest - o.smallest) / 2 for o in orders)
@@ -61,13 +71,17 @@ def gdp_of(part: Pair | Claim) -> float:
         raise _unknown(
             "Gaussian DP", "a Rényi curve does not bound the trade-off curve by a Gaussian's", "use epsilon(delta)"
         )
-    loss = part.forward
+    loss = _described(part)
     if isinstance(loss, GaussianLoss):
         return loss.m
     if isinstance(loss, SampledGaussianLoss):
         return loss.steps / loss.sigma
     if isinstance(loss, (DiscreteGaussianLoss, SampledDiscreteLoss)):
         raise _unknown("Gaussian DP", "the discrete Gaussian lies under the continuous one at its atoms", "use zcdp()")
+    if isinstance(loss, SampledMix) and math.isinf(_largest(part)):
+        return _sampled_gdp(loss)
+    if isinstance(loss, BoundedRange):
+        loss = part.forward
     variation = (
         float(loss.profile(np.float64(0.0))) if isinstance(loss, IntervalLoss) else math.tanh(_largest(part) / 2)
     )
@@ -77,9 +91,22 @@ def gdp_of(part: Pair | Claim) -> float:
     return -2 * float(ndtri((1 - variation) / 2)) if variation < 1 else math.inf
 
 
+def _sampled_gdp(mix: SampledMix) -> float:
+    """μ before sampling: the trade-off curve of a mixture with Q lies over that of P."""
+    if mix.backward.infinite_mass:
+        raise _unknown("Gaussian DP", "sampling makes other losses of infinite ones", "use epsilon(delta)")
+    return math.sqrt(math.fsum(count * gdp_of(part) ** 2 for part, count in mix.parts))
+
+
+def _described(part: Pair) -> Loss:
+    """What says the most of a part at once: its Rényi curve, where laws would have to be made first."""
+    return (part.renyi or part).forward
+
+
 def _largest(part: Pair) -> float:
     """The ε of a bounded loss, both orders; infinite-loss mass is left to the δ part."""
-    return max(part.forward.largest, part.backward.largest)
+    orders = part.renyi or part
+    return max(orders.forward.largest, orders.backward.largest)
 
 
 def _unknown(notion: str, why: str, do: str) -> NoSuchGuarantee:

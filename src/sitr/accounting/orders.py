@@ -10,9 +10,14 @@ from .engines.mix import Mix
 from .engines.solve import Found, delta_of_orders, epsilon_of_orders
 from .engines.tradeoff import power_of_orders
 from .losses.gaussian import GaussianLoss
-from .losses.law import Pair
+from .losses.law import UNIT, Pair
+from .losses.sampled_curve import SampledCurve, log_ratio
 from .parts import Parts
 from .renyi import Claim, bad_outcome_bound, implied_pair
+from .sampled_mix import SampledMix
+
+UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
+ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
 
 
 class Orders:
@@ -24,12 +29,19 @@ class Orders:
             merged[part] = merged.get(part, 0) + count
         self.claims = [(part, count) for part, count in merged.items() if isinstance(part, Claim)]
         self.pairs = [(part, count) for part, count in merged.items() if isinstance(part, Pair)]
+        # Rényi statements hold for pairs and claims alike; both sit in these mixes. Moments of the forward order are
+        # enough where no part has a larger one in the other.
+        curves = [(pair.renyi or pair, n) for pair, n in self.pairs]
+        curves += [(Pair.symmetric(claim), n) for claim, n in self.claims]
+        leads = all(pair.leads or pair.is_symmetric for pair, _ in curves)
+        self.all = [_forward(curves)] if leads else _mixes(curves)
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the mixes above are attained: no claims, and pairs that are the truth."""
         known = all(pair.beneath is None for pair, _ in self.pairs)
         single = len(self.pairs) == 1 and self.pairs[0][1] == 1 and self.pairs[0][0].forward.closed
-        self.exact = not self.claims and (known or single)
-        # Rényi statements hold for pairs and claims alike; both sit in these mixes.
-        curves = [(Pair.symmetric(pair.renyi) if pair.renyi else pair, n) for pair, n in self.pairs]
-        self.all = _mixes([*curves, *((Pair.symmetric(claim), n) for claim, n in self.claims)])
+        return not self.claims and (known or single)
 
     @cached_property
     def above(self) -> list[Mix]:
@@ -73,6 +85,8 @@ class Orders:
         """Bracket ε at one δ."""
         if delta == 0:
             return self._pure()
+        if self._inside is not None:
+            return self._sampled_epsilon(*self._inside, delta)
         if self.exact:
             return epsilon_of_orders(self.above, delta)
         lower = epsilon_of_orders(self.beneath, delta).lower
@@ -93,6 +107,8 @@ class Orders:
 
     def delta(self, epsilon: float) -> Found:
         """Bracket δ at one ε."""
+        if self._inside is not None:
+            return self._sampled_delta(*self._inside, epsilon)
         if self.exact:
             return delta_of_orders(self.above, epsilon)
         lower = delta_of_orders(self.beneath, epsilon).lower
@@ -100,6 +116,32 @@ class Orders:
         if self.pairs:
             upper = _smaller(delta_of_orders(self.above, epsilon), upper)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
+
+    @cached_property
+    def _inside(self) -> tuple[Orders, float] | None:
+        """What is run on the sample, and the rate, where this is one sampled event that was symmetric before.
+
+        Its remove order leads: δ(ε) = q δ'(ln(1 + (e^ε - 1)/q)) for ε ≥ 0, δ' that of what is inside (THEORY 2.7).
+        """
+        if self.claims or len(self.pairs) != 1 or self.pairs[0][1] != 1:
+            return None
+        curves = self.pairs[0][0].renyi
+        if curves is None or not curves.leads or not isinstance(curves.forward, (SampledCurve, SampledMix)):
+            return None
+        inside = Orders(curves.forward.parts)
+        return (inside, curves.forward.q) if len(inside.beneath) == 1 else None
+
+    def _sampled_epsilon(self, inside: Orders, q: float, delta: float) -> Found:
+        if delta >= q:
+            return Found(0.0, 0.0, "sampling")
+        least, most = inside.epsilon(min(delta / q * (1 + UNITS), ALMOST)), inside.epsilon(delta / q * (1 - UNITS))
+        lower, upper = (log_ratio(found, q) for found in (least.lower, most.upper))
+        return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
+
+    def _sampled_delta(self, inside: Orders, q: float, epsilon: float) -> Found:
+        inner = math.log1p(math.expm1(epsilon) / q) if epsilon < 600 + math.log(q) else epsilon - math.log(q)
+        least, most = inside.delta(inner * (1 + UNITS)), inside.delta(inner * (1 - UNITS))
+        return Found(q * least.lower * (1 - UNITS), q * most.upper * (1 + UNITS), most.method)
 
     def tradeoff(self, x: float) -> Found:
         """Bracket the least type-II error at one type-I error."""
@@ -121,10 +163,13 @@ class Orders:
 
 def _mixes(parts: list[tuple[Pair, int]]) -> list[Mix]:
     """One mix where every pair is symmetric, otherwise both orders: forward first."""
-    forward = Mix.of((pair.forward, count) for pair, count in parts)
     if all(pair.is_symmetric for pair, _ in parts):
-        return [forward]
-    return [forward, Mix.of((pair.backward, count) for pair, count in parts)]
+        return [_forward(parts)]
+    return [_forward(parts), Mix.of((pair.backward, count) for pair, count in parts)]
+
+
+def _forward(parts: list[tuple[Pair, int]]) -> Mix:
+    return Mix.of((pair.forward, count) for pair, count in parts)
 
 
 def _smaller(first: Found, second: Found) -> Found:

@@ -7,22 +7,28 @@ import math
 import numpy as np
 
 from ..errors import NoSuchGuarantee
-from .engines.mix import Mix
-from .engines.solve import delta_of_orders
+from .engines.line import Line, choose_grid
+from .engines.mix import Mix, log_kappa, saddle_tilt
+from .engines.rare import rare_laws
+from .engines.solve import delta_of
 from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
-from .losses.law import Floats, Pair
+from .losses.law import Floats, LaterPair, Pair
+from .losses.merged import merged_pair
 from .losses.sampled import SampledGaussianLoss
 from .renyi import Claim, implied_pair
+from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
+BLOCKS = 45  # of neighbouring points, each with one line
+GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
 MOST_SCALE = 1e5  # of a discrete Gaussian that is summed point by point
 MOST_EPSILON = 600.0  # of a hull, whose points are at e^ε
-TINY = 1e-280  # δ left at the end of a sampled profile of unbounded loss: never none
+TINY = 1e-280  # δ at which a sampled profile of unbounded loss ends; charged in δ, and no loss of the mechanism's
 
 Parts = tuple[tuple[Pair | Claim, int], ...]
 
@@ -31,40 +37,115 @@ def sampled_part(parts: Parts, q: float) -> Pair:
     """Return the pair of all parts run together on one Poisson sample."""
     known = [(part, n) for part, n in parts if isinstance(part, Pair)]
     claims = [(part, n) for part, n in parts if isinstance(part, Claim)]
-    if not claims and len(known) == 1 and known[0][1] == 1 and not _is_too_fine(known[0][0]):
-        return pairs.sampled_pair(known[0][0], q)
-    mix = Mix.of((pair.forward, n) for pair, n in known)
-    if not claims and not mix.parts and math.isinf(mix.gaussian_reach):
+    if not claims and len(known) == 1 and known[0][1] == 1:
+        curve = known[0][0].renyi.forward if known[0][0].renyi else None
+        if isinstance(curve, SampledMix):  # a sample of a sample
+            return sampled_part(curve.parts, q * curve.q)
+        if not _is_too_fine(known[0][0]):
+            return pairs.sampled_pair(known[0][0], q)
+    if not claims and all(_is_gaussian(pair) for pair, _ in known):
+        mix = Mix.of((pair.forward, n) for pair, n in known)
         return pairs.sampled_pair(pairs.gaussian_pair(math.sqrt(mix.m2)), q)
+    return LaterPair(_curves(parts, q), lambda: _laws(known, claims, q))
+
+
+def _is_gaussian(pair: Pair) -> bool:
+    return not isinstance(pair, LaterPair) and isinstance(pair.forward, GaussianLoss)
+
+
+def _curves(parts: Parts, q: float) -> Pair:
+    """Return the Rényi curves of both orders of all parts run together on one Poisson sample."""
+    curves = [(_curve(part), n) for part, n in parts]
+    forward, backward = (Mix.of((getattr(c, order), n) for c, n in curves) for order in ("forward", "backward"))
+    # A claim says nothing of the orders of the mechanism that satisfies it.
+    equal = all(
+        isinstance(part, Pair) and curve.is_symmetric for (part, _), (curve, _) in zip(parts, curves, strict=True)
+    )
+    return Pair(
+        SampledMix(parts, forward, backward, q, True),
+        SampledMix(parts, forward, backward, q, False),
+        leads=equal and not forward.infinite_mass,
+    )
+
+
+def _curve(part: Pair | Claim) -> Pair:
+    """What is known of a part at once: its laws, or curves where these would have to be made first."""
+    if isinstance(part, Claim):
+        return Pair.symmetric(part)
+    return part.renyi if isinstance(part, LaterPair) and part.renyi else part
+
+
+def _laws(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]], q: float) -> Pair:
+    """Make the laws of all parts run together on one Poisson sample, and of what they dominate."""
     above = _profile_pair(known + ([(implied_pair(claims), 1)] if claims else []))
-    beneath = pairs.sampled_pair(_strongest(known, claims), q)
+    beneath = pairs.sampled_pair(_attained(known, claims), q)
     sampled = pairs.sampled_pair(above, q)
     return Pair(sampled.forward, sampled.backward, beneath.beneath or beneath)
 
 
 def _is_too_fine(pair: Pair) -> bool:
     """Whether a discrete Gaussian has more points than are summed one by one."""
-    return isinstance(pair.forward, DiscreteGaussianLoss) and pair.forward.scale > MOST_SCALE
+    loss = None if isinstance(pair, LaterPair) else pair.forward
+    return isinstance(loss, DiscreteGaussianLoss) and loss.scale > MOST_SCALE
 
 
 def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:
     """Return a pair that dominates the composition in both orders: the hull of its certified profile."""
-    mixes = [Mix.of((p.forward, n) for p, n in parts), Mix.of((p.backward, n) for p, n in parts)]
+    mixes = [Mix.of((p.forward, n) for p, n in parts)]
+    if not all(p.is_symmetric for p, _ in parts):
+        mixes.append(Mix.of((p.backward, n) for p, n in parts))
     if max(mix.largest for mix in mixes) <= 0:
         return pairs.two_point_pair(0.0, 0.0)
     spread = math.sqrt(2 * max(mix.mean for mix in mixes))
     high = min(max(mix.largest for mix in mixes), max(mix.mean for mix in mixes) + 40 * spread, 600.0)
-    epsilons = np.unique(np.concatenate([np.linspace(0, high, POINTS), np.geomspace(high * 1e-4, high, POINTS // 8)]))
+    core = min(high, max(mix.mean for mix in mixes) + 8 * spread)  # where most of any moment lies
+    rows = (
+        np.linspace(0, core, POINTS),
+        np.linspace(core, high, POINTS // 4),
+        np.geomspace(core * 1e-4, core, POINTS // 8),
+    )
+    epsilons = np.unique(np.concatenate(rows))
     unbounded = any(math.isinf(mix.largest) for mix in mixes)
-    points = [(float(e), max(delta_of_orders(mixes, float(e)).upper, TINY if unbounded else 0.0)) for e in epsilons]
-    return hull([(e, min(d * (1 + 1e-9), 1.0)) for e, d in points])
+    least = TINY if unbounded else 0.0
+    deltas = np.max([_profile_above(mix, epsilons, high / 20) for mix in mixes], axis=0)
+    return hull(
+        [(float(e), min(max(float(d) * (1 + 1e-9), least), 1.0)) for e, d in zip(epsilons, deltas, strict=True)]
+    )
 
 
-def _strongest(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
-    """One component of the composition, which the whole dominates: forgetting the others is post-processing."""
-    single = [pair for pair, _ in known if not _is_too_fine(pair)] + [
-        pairs.gaussian_pair(claim.attained) for claim, _ in claims if claim.attained
-    ]
+def _profile_above(mix: Mix, epsilons: Floats, typical: float) -> list[float]:
+    """Bound δ at each ε from above, to about GOAL."""
+    if all(isinstance(loss, Atoms) for loss, _ in mix.parts) or rare_laws(mix):
+        return [delta_of(mix, float(e)).upper for e in epsilons]
+    blocks = [_block_above(mix, block, typical) for block in np.array_split(epsilons, BLOCKS)]
+    finite = np.where(epsilons < mix.largest, np.concatenate(blocks), 0.0)
+    return list(mix.infinite_mass + (1 - mix.infinite_mass) * finite)
+
+
+@np.errstate(all="ignore")
+def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
+    """Bound δ at neighbouring ε by one tilt: Chernoff's bound, and a line that is smoothed more than one for an answer.
+
+    The sum on a line is an upper bound at every ε, wherever it was tuned (decision 0003).
+    """
+    middle = float(epsilons[epsilons.size // 2])
+    c = min(saddle_tilt(mix, middle), mix.tilt_limit)
+    logs = float(mix.log_mgf(c)) + mix.log_mgf_error(c) + float(log_kappa(c)) - c * epsilons
+    bounds = np.exp(np.minimum(logs, 0.0)) * (1 + 1e-9)
+    try:
+        near = min(float(logs[epsilons.size // 2]) - 2, -1e-3)  # about ln δ: only sets how fine the line is
+        line = Line(mix, choose_grid(mix, c, max(middle, typical), near, GOAL))
+    except OverflowError:  # more nodes than are worth their while
+        return bounds
+    return np.fmin(bounds, [line.upper(float(e)) for e in epsilons])  # what is no number proves nothing
+
+
+def _attained(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
+    """Return what the composition dominates: its outcomes merged, or one component alone, which is post-processing."""
+    parts = [(pair.beneath or pair, n) for pair, n in known if not _is_too_fine(pair)]
+    parts += [(pairs.gaussian_pair(claim.attained), n) for claim, n in claims if claim.attained]
+    merged = merged_pair(parts)
+    single = [pair for pair, _ in parts] + ([] if merged is None else [merged])
     if not single:
         return pairs.two_point_pair(0.0, 0.0)
     return max(single, key=lambda pair: pair.forward.mean())

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sitr.accounting.losses.law import Pair, log_sum_exp, waves, waves_error
+from sitr.accounting.losses.gaussian import GaussianLoss
+from sitr.accounting.losses.law import LaterPair, Pair, log_sum_exp, waves, waves_error
 from sitr.accounting.losses.pairs import gaussian_pair, sampled_gaussian_pair
 
 
@@ -31,3 +32,20 @@ def test_a_pair_knows_whether_it_is_symmetric():
     assert gaussian_pair(1.0).is_symmetric
     assert not sampled_gaussian_pair(1.0, 0.1).is_symmetric
     assert Pair.symmetric(gaussian_pair(1.0).forward).is_symmetric
+
+
+def test_a_later_pair_is_made_once_and_only_when_asked():
+    made = []
+
+    def make():
+        made.append(Pair(GaussianLoss(1.0), GaussianLoss(2.0), beneath=gaussian_pair(0.5)))
+        return made[-1]
+
+    later = LaterPair(gaussian_pair(3.0), make)
+    assert later.renyi is gaussian_pair(3.0)
+    assert {later: 1}[later] == 1
+    assert later != gaussian_pair(3.0)
+    assert not made
+    assert later.forward is made[0].forward
+    assert (later.backward, later.beneath, later.alone) == (made[0].backward, gaussian_pair(0.5), None)
+    assert len(made) == 1

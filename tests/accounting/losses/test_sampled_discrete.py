@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -50,6 +51,27 @@ def test_high_orders_are_those_of_the_continuous_noise(scale, q):
     discrete = PoissonSampled(DiscreteGaussian(scale), q)
     assert isinstance(discrete.parts[0][0].forward, SampledDiscreteLoss)
     assert discrete.rdp(200) == pytest.approx(PoissonSampled(Gaussian(scale), q).rdp(200), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("scale", "sensitivity"), [(1.0, 1), (1.6, 1), (4.4, 1), (4.7, 1), (20.0, 1), (9.0, 20), (60.0, 7)]
+)
+@pytest.mark.parametrize("q", [1e-5, 0.1, 0.9])
+def test_moments_are_sums_over_the_integers_on_any_grid(scale, sensitivity, q):
+    """Fine grids take the integral of the continuous noise instead: the sum at 30 digits says the same."""
+    pair = SampledDiscreteLoss.pair(scale, sensitivity, q)
+    for loss in (pair.forward, pair.backward):
+        for c in (1e-3, 0.8, 6.5):
+            power = 1 + mpmath.mpf(c) if loss.removes else -mpmath.mpf(c)
+            with mpmath.workdps(30):
+                s2, rate, reach = 2 * mpmath.mpf(scale) ** 2, mpmath.mpf(q), math.ceil(13 * scale) + 8 * sensitivity
+                weights = {x: mpmath.exp(-mpmath.mpf(x * x) / s2) for x in range(-reach, reach + 1)}
+                shift = {x: rate * mpmath.expm1((2 * sensitivity * x - sensitivity**2) / s2) for x in weights}
+                gain = mpmath.fsum(
+                    w * (mpmath.expm1(power * mpmath.log1p(shift[x])) - power * shift[x]) for x, w in weights.items()
+                )
+                truth = float(mpmath.log1p(gain / mpmath.fsum(weights.values())))
+            assert float(loss.log_mgf(np.float64(c))) == pytest.approx(truth, rel=1e-9, abs=1e-14)
 
 
 def test_its_loss_is_unbounded():

@@ -32,9 +32,9 @@ def probabilities(law, count):
             return [1 - p, p][:count]
         if isinstance(law, Normal):
             v = mpmath.mpf(law.variance.numerator) / law.variance.denominator
-            weights = [mpmath.exp(-mpmath.mpf(x) ** 2 / (2 * v)) for x in values]
+            weights = [mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * v)) for x in values]
             reach = int(20 * mpmath.sqrt(v)) + 20
-            side = mpmath.fsum(mpmath.exp(-mpmath.mpf(x) ** 2 / (2 * v)) for x in range(1, reach))
+            side = mpmath.fsum(mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * v)) for x in range(1, reach))
             total = 1 + side if law.one_sided else 1 + 2 * side
             return [w / total for w in weights]
         rate = mpmath.mpf(law.rate.numerator) / law.rate.denominator

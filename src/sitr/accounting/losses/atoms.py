@@ -43,10 +43,12 @@ class Atoms(Loss):
         """Sort, join equal losses, drop empty atoms, and condition on a finite loss; without any, all is infinite."""
         masses = np.asarray(masses, dtype=np.float64)
         kept = masses > 0
-        if not np.any(kept):
+        if not kept.any():
             return cls(np.zeros(1), np.zeros(1), 1.0)
-        values, places = np.unique(np.asarray(losses, dtype=np.float64)[kept], return_inverse=True)
-        joined = np.bincount(places.ravel(), weights=masses[kept])
+        values, joined = np.asarray(losses, dtype=np.float64)[kept], masses[kept]
+        if not (values[1:] > values[:-1]).all():
+            values, places = np.unique(values, return_inverse=True)
+            joined = np.bincount(places.ravel(), weights=joined)
         logs = np.log(joined)
         return cls(values, logs - log_sum_exp(logs), infinite_mass)
 
@@ -67,10 +69,8 @@ class Atoms(Loss):
         if self.largest == 0 and self.smallest == 0:
             return np.zeros(x.shape)
         plain = log_sum_exp(self.logs + x[..., None] * self.losses)
-        if not self._balanced:
-            return plain
         small = np.abs(x) * max(self.largest, -self.smallest) < SMALL
-        if not np.any(small):
+        if not small.any() or not self._balanced:
             return plain
         excess = np.sum(np.exp(self.logs) * moment_excess(np.where(small, x, 0.0)[..., None], self.losses), axis=-1)
         return np.where(small, np.log1p(excess), plain)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -11,8 +10,9 @@ import numpy as np
 from .atoms import Atoms, hull, pair_of, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
-from .law import Floats, Pair, log_sum_exp
+from .law import Floats, LaterPair, Pair, log_sum_exp
 from .sampled import SampledGaussianLoss
+from .sampled_curve import SampledCurve
 from .sampled_discrete import SampledDiscreteLoss
 
 CELLS = 4096  # into how many cells a continuous law is cut where no closed form is left
@@ -40,7 +40,7 @@ def exponential_pair(e0: float) -> Pair:
     lies randomized response of e0/2, which has that range; and the Rényi curve is a maximum of its own.
     """
     loss = IntervalLoss.exponential(e0)
-    return Pair(loss, loss, beneath=two_point_pair(e0 / 2, 0.0), renyi=BoundedRange(e0))
+    return Pair(loss, loss, beneath=two_point_pair(e0 / 2, 0.0), renyi=Pair.symmetric(BoundedRange(e0)))
 
 
 @lru_cache(maxsize=4096)
@@ -103,14 +103,16 @@ def _from_cells(
 def k_ary_pair(p: float, k: int) -> Pair:
     """Truth with probability p, each other of k values with r: losses ±ln(p/r), and 0 of mass (k-2) r (THEORY 2.1)."""
     r = (1 - p) / (k - 1)
-    over = float((Fraction(p) * k - 1) / (1 - Fraction(p)))  # p/r - 1, exactly: p may be near 1/k
+    n, d = p.as_integer_ratio()
+    over = (n * k - d) / (d - n)  # p/r - 1, rounded once: p may be near 1/k
     loss = math.log1p(over) if over > -0.5 else math.log(p) - math.log1p(-p) + math.log(k - 1)
     if loss == 0:
         return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1)))
     if k == 2:
         return two_point(abs(loss), 0.0)
     # Both orders are equal: the values p and r trade places.
-    return Pair.symmetric(Atoms.of(np.array([loss, 0.0, -loss]), np.array([p, (k - 2) * r, r])))
+    low, high = (r, p) if loss > 0 else (p, r)
+    return Pair.symmetric(Atoms.of(np.array([-abs(loss), 0.0, abs(loss)]), np.array([low, (k - 2) * r, high])))
 
 
 @lru_cache(maxsize=4096)
@@ -143,6 +145,8 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     """Poisson sampling at rate q of any pair: (1-q)Q + qP against Q, and back (THEORY 2.7)."""
     if q == 1:
         return pair
+    if isinstance(pair, LaterPair) and pair.renyi and isinstance(pair.renyi.forward, SampledCurve):  # twice
+        return sampled_pair(pair.renyi.forward.pair, q * pair.renyi.forward.q)
     if isinstance(pair.forward, GaussianLoss):
         return sampled_gaussian_pair(1 / pair.forward.m, q)
     if isinstance(pair.forward, DiscreteGaussianLoss):
@@ -152,18 +156,22 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     if isinstance(pair.forward, SampledDiscreteLoss):
         inner = pair.forward
         return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, q * inner.q)
+    if isinstance(pair.forward, IntervalLoss) and pair.forward.e0 > MOST_CELL_LOSS:
+        pure, none = two_point_pair(pair.forward.e0, 0.0), two_point_pair(0.0, 0.0)
+        pair = Pair(pure.forward, pure.forward, pair.beneath or none)
+    return LaterPair(SampledCurve.of(pair, q), lambda: _sampled_laws(pair, q))
+
+
+def _sampled_laws(pair: Pair, q: float) -> Pair:
+    """Make the laws of both orders, and of what lies beneath; a law on an interval is cut into cells first."""
     beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
-    alone = None
-    loss = pair.forward
-    if isinstance(loss, IntervalLoss) and loss.e0 > MOST_CELL_LOSS:
-        pair, beneath = two_point_pair(loss.e0, 0.0), beneath or two_point_pair(0.0, 0.0)
-    elif isinstance(loss, IntervalLoss):
-        pair = _cells_of_interval(loss)
-        assert pair.beneath is not None
-        alone = sampled_pair(pair.beneath, q)
-        beneath = beneath or alone
-    above = _sampled_atoms(pair, q)
-    return Pair(above.forward, above.backward, beneath, alone=alone)
+    if not isinstance(pair.forward, IntervalLoss):
+        above = _sampled_atoms(pair, q)
+        return Pair(above.forward, above.backward, beneath)
+    cells = _cells_of_interval(pair.forward)
+    assert cells.beneath is not None
+    above, alone = _sampled_atoms(cells, q), sampled_pair(cells.beneath, q)
+    return Pair(above.forward, above.backward, beneath or alone, alone=alone)
 
 
 def _sampled_atoms(pair: Pair, q: float) -> Pair:
@@ -171,19 +179,16 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     forward, backward = pair.forward, pair.backward
     assert isinstance(forward, Atoms)
     assert isinstance(backward, Atoms)
-    log_p = forward.logs + math.log1p(-forward.infinite_mass)
-    log_q = log_p - forward.losses
-    log_mixed = np.logaddexp(math.log1p(-q) + log_q, math.log(q) + log_p)
+    log_q = forward.logs + math.log1p(-forward.infinite_mass) - forward.losses
     only_q = backward.infinite_mass  # where P has nothing, the mixture has (1-q) Q
-    total = float(np.sum(np.exp(np.minimum(log_q, 1.0)))) + only_q
-    if abs(total - 1) > 1e-6:
+    masses = np.append(only_q, np.exp(np.minimum(log_q, 0.0)))
+    if abs(float(np.sum(masses)) - 1) > 1e-6:
         raise ArithmeticError("the masses of a pair do not sum to one")
     near = np.minimum(forward.losses, 700.0)
     moved = np.where(forward.losses < 700, np.log1p(q * np.expm1(near)), forward.losses + math.log(q))
-    losses = np.append(moved, math.log1p(-q))
-    remove = Atoms.of(losses, np.append(np.exp(log_mixed), (1 - q) * only_q), q * forward.infinite_mass)
-    add = Atoms.of(-losses, np.append(np.exp(np.minimum(log_q, 0.0)), only_q))
-    return Pair(remove, add)
+    losses = np.append(math.log1p(-q), moved)
+    mixed = np.append((1 - q) * only_q, np.exp(log_q + moved))
+    return Pair(Atoms.of(losses, mixed, q * forward.infinite_mass), Atoms.of(-losses[::-1], masses[::-1]))
 
 
 def _cells_of_interval(loss: IntervalLoss) -> Pair:

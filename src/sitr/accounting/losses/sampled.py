@@ -50,7 +50,8 @@ class SampledGaussianLoss(Loss):
     @classmethod
     def pair(cls, sigma: float, sampling_prob: float, group: int = 1) -> Pair:
         """Return both orders for a group sampled member by member with probability `sampling_prob`."""
-        return Pair(cls(sigma, sampling_prob, True, group), cls(sigma, sampling_prob, False, group))
+        orders = (cls(sigma, sampling_prob, removes, group) for removes in (True, False))
+        return Pair(*orders, leads=group == 1)
 
     @cached_property
     def log_weights(self) -> Floats:
@@ -119,6 +120,11 @@ class SampledGaussianLoss(Loss):
         power = self.power(c)
         grown = (angle * self.sigma) ** 2 / 2
         return grown if power >= 0 else grown + power * math.log(math.cos(self.steps * angle / 2))
+
+    def widest_step(self, c: float) -> float:
+        """Return the step up to which a trapezoid sum over the real line is M(c) to e^-41, by the strip theorem."""
+        angle = self.angle(c)
+        return 2 * math.pi * angle * self.sigma**2 / (DIGITS + self.stretch(c, angle))
 
     @lru_cache(maxsize=128)  # noqa: B019 - laws are frozen and small; one cache serves them all
     def _line(self, c: float) -> tuple[Complexes, Complexes, float]:
@@ -193,16 +199,17 @@ class SampledGaussianLoss(Loss):
             return float(np.logaddexp(*self._separated_logs(c)))
         if c > self.steepest:
             return self._steep_moment(c)
-        angle = self.angle(c)
-        h = 2 * math.pi * angle * self.sigma**2 / (DIGITS + self.stretch(c, angle))
+        h = self.widest_step(c)
         x = self._grid(c, h)
         if x is None:
             return math.inf  # as a bound: never the best tilt
-        excess = (c if self.removes else -c) * self.log_ratio(x)
-        base = self._log_density(x) + math.log(h)
-        if float(np.max(excess)) > 1 or float(np.min(excess)) < -1:
-            return float(log_sum_exp(base + excess))
-        return float(np.log1p(np.sum(np.exp(base) * np.expm1(excess))))
+        log_r = self.log_ratio(x)
+        normal = x * x * (-0.5 / self.sigma**2) + self.log_step(h)
+        # ln r rises with x: its ends say how far the excess over one goes.
+        if abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1]))) > 1:
+            return float(log_sum_exp(normal + self.power(c) * log_r))
+        density = np.exp(normal + log_r) if self.removes else np.exp(normal)
+        return float(np.log1p(np.sum(density * np.expm1((c if self.removes else -c) * log_r))))
 
     @cached_property
     def steepest(self) -> float:
