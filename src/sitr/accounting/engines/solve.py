@@ -176,7 +176,7 @@ class ClosedForm:
     def _shift(self, epsilon: float) -> float:
         """The parameters are rounded: so the losses are, by a few units of the largest."""
         largest = self.mix.largest if math.isfinite(self.mix.largest) else 0.0
-        return 8 * UNIT * max(abs(epsilon), largest)
+        return 8 * UNIT * max(abs(epsilon), largest) + sum(loss.blur for loss, _ in self.mix.parts)
 
     def _slack(self, epsilon: float) -> float:
         """How much a rounding of ε itself can matter: a²/2 in the exponent."""

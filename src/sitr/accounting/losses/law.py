@@ -44,6 +44,7 @@ class Loss(ABC):
     tilt_limit: float = math.inf  # up to here `log_mgf` is exact; beyond, an upper bound
     orders: tuple[float, ...] = ()  # the orders of a table, where that is all that is known
     closed: bool = False  # `profile` is a closed form without cancellation
+    blur: float = 0.0  # how far the ε that a closed form was computed at may lie from the one asked for
 
     @abstractmethod
     def log_mgf(self, x: Floats) -> Floats:

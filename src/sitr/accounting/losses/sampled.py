@@ -50,8 +50,8 @@ class SampledGaussianLoss(Loss):
     @classmethod
     def pair(cls, sigma: float, sampling_prob: float, group: int = 1) -> Pair:
         """Return both orders for a group sampled member by member with probability `sampling_prob`."""
-        orders = (cls(sigma, sampling_prob, removes, group) for removes in (True, False))
-        return Pair(*orders, leads=group == 1)
+        forward, backward = (cls(sigma, sampling_prob, removes, group) for removes in (True, False))
+        return Pair(forward, backward, leads=group == 1)
 
     @cached_property
     def log_weights(self) -> Floats:
@@ -68,7 +68,11 @@ class SampledGaussianLoss(Loss):
 
     @property
     def closed(self) -> bool:  # type: ignore[override]
-        return self.removes and self.steps == 1
+        return self.removes
+
+    @property
+    def blur(self) -> float:  # type: ignore[override]
+        return 0.0 if self.steps == 1 else 8 * UNIT * float(np.max(np.abs(self.log_weights)) + 1)
 
     @property
     def largest(self) -> float:  # type: ignore[override]
@@ -83,18 +87,25 @@ class SampledGaussianLoss(Loss):
         # r - 1 = Σ w_j (e^{u_j} - 1), so that a small loss keeps its digits; where some e^{u_j} is too large, its log.
         real = np.isrealobj(x)
         expm1, log1p = (np.expm1, np.log1p) if real else (complex_expm1, complex_log1p)
-        shifts = [(j * x - j * j / 2) / self.sigma**2 for j in range(1, self.steps + 1)]
-        small = np.max(np.real(shifts), axis=0) < 600
+        most = np.clip(np.real(x), 1, self.steps)
+        small = (most * np.real(x) - most**2 / 2) / self.sigma**2 < 600
         grown: Any = 0.0
-        for weight, u in zip(self.weights[1:], shifts, strict=True):
-            grown = grown + weight * expm1(np.where(small, u, 0.0))
-        return log1p(grown) if np.all(small) else np.where(small, log1p(grown), self._large_log_ratio(shifts))
+        for j in range(1, self.steps + 1):
+            grown = grown + self.weights[j] * expm1(np.where(small, self._shift(j, x), 0.0))
+        return log1p(grown) if np.all(small) else np.where(small, log1p(grown), self._large_log_ratio(x))
 
-    def _large_log_ratio(self, shifts: list[Complexes]) -> Complexes:
+    def _shift(self, j: int, x: Complexes | Floats) -> Complexes | Floats:
+        """Return the log ratio of the normal moved by j to the unmoved one."""
+        return (j * x - j * j / 2) / self.sigma**2
+
+    def _large_log_ratio(self, x: Complexes | Floats) -> Complexes | Floats:
         """Return ln r where terms are too large for numbers: the largest is taken out of the sum."""
-        terms = [log + u for log, u in zip(self.log_weights, [np.zeros_like(shifts[0]), *shifts], strict=True)]
-        top = np.max(np.real(terms), axis=0)
-        return top + np.log(sum(np.exp(term - top) for term in terms))
+        top, total = np.full(np.shape(x), -np.inf), np.zeros_like(x)
+        for j, log in enumerate(self.log_weights):
+            top = np.maximum(top, log + np.real(self._shift(j, x)))
+        for j, log in enumerate(self.log_weights):
+            total = total + np.exp(log + self._shift(j, x) - top)
+        return top + np.log(total)
 
     def power(self, c: float) -> float:
         """The exponent that M(c) puts on r."""
@@ -306,9 +317,8 @@ class SampledGaussianLoss(Loss):
         return x - reach[0], x + reach[1]
 
     def profile(self, epsilon: Floats) -> Floats:
-        if self.steps != 1:
-            return self._profile_by_quadrature(np.asarray(epsilon, dtype=np.float64))
-        return np.vectorize(self._profile_of_one, otypes=[float])(epsilon)
+        one = self._profile_of_one if self.steps == 1 else self._profile_of_group
+        return np.vectorize(one, otypes=[float])(epsilon)
 
     def _profile_of_one(self, epsilon: float) -> float:
         """THEORY 2.7: q δ(ln(1 + (e^ε - 1)/q)) in the remove order, its dual in the add order."""
@@ -326,23 +336,25 @@ class SampledGaussianLoss(Loss):
         # Φ(edge)(1 - e^ε(1-q)) - e^ε q Φ(edge-1), without cancelling the two leading ones.
         return math.exp(low) * (-math.expm1(epsilon + math.log1p(-q))) - q * math.exp(epsilon + moved)
 
-    def _profile_by_quadrature(self, epsilon: Floats) -> Floats:
-        """E(1 - e^{ε-L})_+ from where L crosses ε, in normal distribution functions."""
-        j = np.arange(self.steps + 1)
+    def _profile_of_group(self, epsilon: float) -> float:
+        """Return Σ w_j δ_j(u_j): at the x where ln r is ε each moved normal has its own profile, at its own loss there.
 
-        def one(value: float) -> float:
-            level = value if self.removes else -value
-            if level <= self.log_weights[0]:
-                return -math.expm1(value) if self.removes else 0.0
-            edge = self.where(level)
-            sign = 1.0 if self.removes else -1.0
-            mixture = self.log_weights + log_ndtr(sign * (j - edge) / self.sigma)
-            normal = float(log_ndtr(-sign * edge / self.sigma))
-            if self.removes:
-                return float(np.sum(np.exp(mixture))) - math.exp(value + normal)
-            return math.exp(normal) - float(np.sum(np.exp(value + mixture)))
-
-        return np.maximum(np.vectorize(one, otypes=[float])(epsilon), 0.0)
+        In the add order the same, with both sides exchanged: the loss is over ε left of the x where ln r is -ε.
+        """
+        level = epsilon if self.removes else -epsilon
+        if level <= self.log_weights[0]:
+            return -math.expm1(epsilon) if self.removes else 0.0
+        edge = self.where(level)
+        total = []
+        for j in range(1, self.steps + 1):
+            loss = np.float64(self._shift(j, edge))
+            own = (
+                log_profile(j / self.sigma, loss)
+                if self.removes
+                else epsilon + loss + log_profile(j / self.sigma, -loss)
+            )
+            total.append(math.exp(float(self.log_weights[j] + own)))
+        return math.fsum(total)
 
     def where(self, level: float) -> float:
         """Return the x at which ln r(x) is `level`: in closed form for one person, else by bisection."""

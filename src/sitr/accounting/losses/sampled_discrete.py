@@ -73,7 +73,7 @@ class SampledDiscreteLoss(Loss):
             # As an upper bound: mixing in P0 only lowers the divergence, and discrete noise is under ρα (THEORY 2.4).
             return (self.sensitivity / self.scale) ** 2 * c * (c + 1) / 2 if self.removes else c * self.largest
         # The sum over the integers is a trapezoid sum of the continuous law's integral, with this step.
-        smooth = SampledGaussianLoss(self.scale / self.sensitivity, (1 - self.q, self.q), self.removes)
+        smooth = SampledGaussianLoss(self.scale / self.sensitivity, self.q, self.removes)
         if self.scale >= FINE and 1 / self.sensitivity <= smooth.widest_step(c):
             return float(smooth.log_mgf(np.float64(c)))
         return self._tilted(c)[2]
