@@ -1,5 +1,6 @@
 """What sampling and groups make of the parts of an event."""
 
+import mpmath
 import pytest
 
 from sitr.accounting import (
@@ -93,3 +94,61 @@ def test_a_group_that_is_not_proved_is_refused(event):
 def test_a_very_large_sampled_group_is_refused():
     with pytest.raises(NoSuchGuarantee):
         PoissonSampled(Gaussian(1.0), 0.1).group(10**6)
+
+
+# Attacks that once succeeded: sampled groups whose ratio lost its middle terms, and what lies near them.
+
+GROUPS = [
+    (0.11572157775836274, 0.01817697033945243, 20, 0.18417332436632675),
+    (0.15, 0.5, 6, 780.5),
+    (0.2, 0.05, 10, 900.0),
+    (1.0, 0.5, 50, 300.0),
+    (1.0, 1e-4, 100, 0.5),
+    (30.0, 0.01, 5, 0.01),
+]
+
+
+def group_delta(sigma, q, size, epsilon):
+    """δ of a sampled group by its crossing point and normal distribution functions, at 60 digits."""
+    with mpmath.workdps(60):
+        sigma, q = mpmath.mpf(sigma), mpmath.mpf(q)
+        weights = [mpmath.binomial(size, j) * q**j * (1 - q) ** (size - j) for j in range(size + 1)]
+
+        def log_ratio(x):
+            shifts = ((j * x - mpmath.mpf(j) ** 2 / 2) / sigma**2 for j in range(size + 1))
+            return mpmath.log(mpmath.fsum(w * mpmath.exp(u) for w, u in zip(weights, shifts, strict=True)))
+
+        low, high = mpmath.mpf(-2000), mpmath.mpf(2000)
+        for _ in range(230):
+            middle = (low + high) / 2
+            low, high = (middle, high) if log_ratio(middle) < epsilon else (low, middle)
+        mixture = mpmath.fsum(w * mpmath.ncdf((j - low) / sigma) for j, w in enumerate(weights))
+        return mixture - mpmath.exp(mpmath.mpf(epsilon)) * mpmath.ncdf(-low / sigma)
+
+
+@pytest.mark.parametrize(("sigma", "q", "size", "epsilon"), GROUPS)
+def test_a_sampled_group_has_the_profile_of_its_mixture(sigma, q, size, epsilon):
+    bracket = PoissonSampled(Gaussian(sigma), q).group(size).delta(epsilon)
+    truth = group_delta(sigma, q, size, epsilon)
+    assert bracket.lower <= truth <= bracket.upper
+    assert bracket.width <= 1e-8 * float(truth)
+
+
+def test_the_divergence_of_a_sampled_group_by_quadrature():
+    sigma, q, size = 2.0, 0.9, 100
+    with mpmath.workdps(30):
+        weights = [mpmath.binomial(size, j) * mpmath.mpf(q) ** j * mpmath.mpf(1 - q) ** (size - j) for j in range(101)]
+
+        def terms(x):
+            shifts = [(j * x - mpmath.mpf(j) ** 2 / 2) / sigma**2 for j in range(101)]
+            ratio = mpmath.fsum(w * mpmath.exp(u) for w, u in zip(weights, shifts, strict=True))
+            return mpmath.npdf(x, 0, sigma) * ratio * mpmath.log(ratio)
+
+        h = mpmath.mpf("0.25")
+        mean = h * mpmath.fsum(terms(h * k) for k in range(-100, 600))
+    assert PoissonSampled(Gaussian(sigma), q).group(size).expected_loss() == pytest.approx(float(mean), rel=1e-9)
+
+
+def test_a_group_of_groups_is_one_group():
+    once = PoissonSampled(Gaussian(1.0), 1e-15).group(4).delta(0.5)
+    assert PoissonSampled(Gaussian(1.0), 1e-15).group(2).group(2).delta(0.5) == once

@@ -75,7 +75,8 @@ class LatticeSum:
     def upper(self, epsilon: float) -> float:
         """Return an upper bound on δ(ε)."""
         value, error = self._value(epsilon - self.shift)
-        return math.exp(min(self.base - self.c * (epsilon - self.shift), 700.0)) * (value + error)
+        wrapped = math.exp(float(log_kappa(self.c))) * self.outside  # mass above the window may have come down under ε
+        return math.exp(min(self.base - self.c * (epsilon - self.shift), 700.0)) * (value + error + wrapped)
 
     def lower(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε)."""

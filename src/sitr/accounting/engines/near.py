@@ -25,7 +25,6 @@ SHUT = 20.0  # widths between where a step lifts the loss above ε and where its
 class Near:
     """The measure of compositions whose every step passes its gate; it stands where a `Mix` does on the line."""
 
-    reach = math.inf
     largest = math.inf
     mass = 1.0
 
@@ -34,7 +33,8 @@ class Near:
         self.mean = scale**2 / 2
         sampled = rare_laws(mix)
         self.gates = list(zip(gates, (n for _, n in sampled), strict=True))
-        self.others = Mix(tuple(part for part in mix.parts if part not in sampled), mix.m2)
+        self.others = mix.without(sampled)
+        self.reach = self.others.reach
 
     def log_mgf(self, x: Floats | float) -> Floats:
         """Return the log of the measure's moment generating function at real x."""
@@ -71,8 +71,12 @@ class Near:
         return values * np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi)), noise
 
     def stopped_mass(self, c: float) -> float:
-        """The mass, of P (c = 0) or Q (c = -1), of compositions in which some step is stopped."""
-        return -math.expm1(math.fsum(n * math.log1p(-math.exp(gate.log_stopped(c))) for gate, n in self.gates))
+        """The mass, of P (c = 0) or Q (c = -1), of compositions in which some step is stopped.
+
+        Of Q the others have the mass M(-1): one, unless Q has outcomes that P has not.
+        """
+        stopped = -math.expm1(math.fsum(n * math.log1p(-math.exp(gate.log_stopped(c))) for gate, n in self.gates))
+        return stopped * math.exp(float(self.others.log_mgf(c))) if c else stopped
 
 
 class Gated:
@@ -112,9 +116,9 @@ def gated_at(mix: Mix, epsilon: float, log_delta: float) -> Gated | None:
     room = epsilon * MARGIN + lowest(mix)
     laws = rare_laws(mix)
     near = Near(mix, [Gate.sharp(loss, room, SHUT) for loss, _ in laws], epsilon / 5)
-    early = [n * math.exp(gate.log_stopped_before(0.0, gate.loss.where(room))) for gate, n in near.gates]
-    worst = math.expm1(min(epsilon * MARGIN - mix.smallest, 700.0))
-    leak = worst * (math.fsum(early) + math.exp(-LOWEST) * near.stopped_mass(0.0))
+    early = math.fsum(n * math.exp(gate.log_stopped_before(0.0, gate.loss.where(room))) for gate, n in near.gates)
+    stopped = math.fsum(n * math.exp(gate.log_stopped(0.0)) for gate, n in near.gates)
+    leak = math.expm1(min(epsilon * MARGIN - mix.smallest, 700.0)) * (early + math.exp(-LOWEST) * stopped)
     c = best_tilt(near, log_delta)
     grid = choose_grid(near, c, epsilon, log_delta, GOAL, slope=-log_delta / epsilon)
     return Gated(near, Line(near, grid), leak, epsilon * MARGIN)

@@ -28,14 +28,14 @@ class Rare:
     With `far` gates, steps that those stop are left out of it as well (they are summed in closed form: `far_part`).
     """
 
-    reach = math.inf
     largest = math.inf
 
     def __init__(self, mix: Mix, gates: list[Gate], scale: float, far: list[Gate] | None = None) -> None:
         """Split each sampled law of the mix at its gate; `scale` is the size of the losses that matter."""
         self.mean = scale**2 / 2
         self.sampled = rare_laws(mix)
-        self.others = Mix(tuple(part for part in mix.parts if part not in self.sampled), mix.m2)
+        self.others = mix.without(self.sampled)
+        self.reach = self.others.reach
         beyond: list[Gate | None] = list(far) if far else [None] * len(gates)
         self.cuts = list(zip(self.sampled, gates, beyond, strict=True))
         self.smallest = mix.smallest
@@ -86,6 +86,7 @@ class Rare:
         Where a far step alone lifts the loss above ε, whatever the others do, this is its whole share of δ(ε).
         """
         p, q = (-math.expm1(self._log_without_far(c)) for c in (0.0, -1.0))
+        q *= math.exp(float(self.others.log_mgf(-1.0)))  # one, unless Q has outcomes that P has not
         return p - math.exp(min(epsilon, 700.0)) * q
 
     def work(self, c: float) -> int:
@@ -135,13 +136,14 @@ LOWEST = 28.0  # nats: how improbable a sum of losses under `lowest` is
 
 
 def lowest(mix: Mix) -> float:
-    """Return a loss k such that the composition falls under -k with probability e^-LOWEST at most.
+    """Return a loss k such that all but one step fall under -k together with probability e^-LOWEST at most.
 
-    Chernoff at negative tilts; and no sum is under the smallest one.
+    Chernoff at negative tilts, where the step left out has ln M(-t) ≥ -t E L; and no sum is under the smallest one.
     """
     spread = math.sqrt(2 * max(mix.mean, 1e-300))
     tilts = np.array([0.25, 0.5, 1, 2, 4, 8, 16, 32]) / spread
-    found = (mix.log_mgf(-tilts) + LOWEST) / tilts
+    left_out = max((loss.mean() for loss, _ in rare_laws(mix)), default=0.0)
+    found = (mix.log_mgf(-tilts) + LOWEST) / tilts + left_out
     return max(min(float(np.min(found)), -mix.smallest), 0.0)
 
 

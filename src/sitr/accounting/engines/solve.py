@@ -25,6 +25,7 @@ logger = logging.getLogger("sitr")
 CLOSED = 4e-13  # relative error of the closed forms, checked against 40 digits in the tests
 MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
 NARROW = 1e-6  # a bracket this narrow, relative to its value, is good enough
+ROUNDED = 2.0**-50  # by how much a sum of largest losses, or of masses, may be rounded
 RARE = 9e-5  # and this, where events are rare
 Way = Callable[[Mix, float, float], "Cut | Split | Gated | None"]
 LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely
@@ -116,7 +117,7 @@ def _chernoff_at(mix: Mix, tilts: list[float], log_delta: float) -> float:
 
 
 def _chernoff_delta(mix: Mix, epsilon: float) -> float:
-    if epsilon >= mix.largest:
+    if epsilon >= mix.largest * (1 + ROUNDED):
         return 0.0
     return min(math.exp(min(chernoff_delta(mix, epsilon), 0.0)) * (1 + 1e-6), 1.0)
 
@@ -127,10 +128,12 @@ def _with_infinity(mix: Mix, delta: float) -> float:
 
 def epsilon_of(mix: Mix, delta: float) -> Found:
     """Bracket the least ε ≥ 0 with δ_mix(ε) ≤ delta, for one order."""
+    if mix.infinite_mass > delta * (1 + ROUNDED):
+        return Found(math.inf, math.inf, "infinite-loss mass")
     if mix.infinite_mass >= delta:
-        if mix.infinite_mass > delta or math.isinf(mix.largest):
-            return Found(math.inf, math.inf, "infinite-loss mass")
-        return Found(max(mix.largest, 0.0), max(mix.largest, 0.0), "largest loss")
+        largest = max(mix.largest, 0.0)
+        known = mix.infinite_mass == delta and mix.events == 1  # one event states its mass; a composed one is rounded
+        return Found(0.0 if mix.infinite_mass > delta else largest, largest if known else math.inf, "largest loss")
     finite = (delta - mix.infinite_mass) / (1 - mix.infinite_mass)
     if mix.infinite_mass == 0:
         return _finite_epsilon(mix, finite)
@@ -211,7 +214,7 @@ def _top_atom(mix: Mix, delta: float) -> Found:
     largest, log_top = mix.largest, mix.log_top_mass
     lower = 0.0
     if log_top > math.log(delta):
-        ratio = delta * math.exp(-log_top) * (1 + 1e-12)
+        ratio = delta * math.exp(-log_top) * (1 + 1e-12 + 4 * UNIT * mix.events)
         lower = largest + math.log1p(-ratio) if ratio < 1 else 0.0
     return Found(max(lower * (1 - 1e-14), 0.0), largest * (1 + 1e-14), "largest loss")
 
@@ -351,8 +354,9 @@ def _log_main(mix: Mix, c: float) -> float:
 @np.errstate(all="ignore")  # as in _by_way
 def delta_of(mix: Mix, epsilon: float) -> Found:
     """Bracket δ_mix(ε) for one order."""
-    if epsilon >= mix.largest:
-        return Found(mix.infinite_mass, mix.infinite_mass, "largest loss")
+    if epsilon >= mix.largest:  # which is rounded: between it and what it may be, δ is at most the distance
+        distance = max(mix.largest * (1 + ROUNDED) - epsilon, 0.0)
+        return Found(mix.infinite_mass, _with_infinity(mix, distance), "largest loss")
     found = Found(0.0, _chernoff_delta(mix, epsilon), "Chernoff")
     if found.upper < LEAST:
         return Found(mix.infinite_mass, _with_infinity(mix, LEAST), "Chernoff")

@@ -10,7 +10,7 @@ from ..losses.cuts import Gate
 from .line import Line, choose_grid, period_of
 from .mix import Mix, best_tilt, chernoff_delta, log_kappa
 from .near import MARGIN, Near
-from .rare import LOWEST, Rare, lowest, rare_laws
+from .rare import HIGHEST, LOWEST, Rare, lowest, rare_laws
 
 SHARE = 0.5  # of ε: a step that loses so much is rare
 NEGLIGIBLE = math.log(1e-8)  # a body whose Chernoff bound is under this share of δ needs no line
@@ -91,7 +91,8 @@ class FarSplit(Split):
 
     def _leak(self, epsilon: float) -> float:
         """The mean of (e^{ε-L} - 1)_+ where a step is far and the loss is under ε all the same."""
-        return math.expm1(min(epsilon - self.rare.smallest, 700.0)) * (self.early + math.exp(-LOWEST) * self.far)
+        stopped = -math.log1p(-min(self.far, HIGHEST))  # at least Σ n P(far), as that of one is
+        return math.expm1(min(epsilon - self.rare.smallest, 700.0)) * (self.early + math.exp(-LOWEST) * stopped)
 
     def _rounding(self) -> float:
         """Of the closed forms, each a difference of sums near `zero`."""
@@ -109,6 +110,8 @@ class FarSplit(Split):
             return 0.0
         height, tilt = self.above
         c, period = self.line.grid.c, self.line.grid.period
+        if tilt <= c:  # then nothing bounds the aliases from above
+            return 0.0
         beyond = math.exp(min(height - tilt * (epsilon + period) + c * period, 0.0)) / -math.expm1(-(tilt - c) * period)
         known = self.rare.far_part(epsilon) - self._below(epsilon) - beyond - self._rounding()
         return self.line.lower_without_aliases(epsilon) + self.body.lower(epsilon) + known

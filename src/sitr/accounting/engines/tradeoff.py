@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .certify import Bounds
 from .mix import Mix, minimise
-from .solve import Found, best_bounds
+from .solve import ROUNDED, Found, best_bounds
 
 MOST_QUESTIONS = 60  # evaluations of the profile for one type-I error
 MOST_TUNINGS = 6
 STALLED = 8  # so many questions without progress are enough
 ROUNDING = 1e-15
+NEAR = 1e-5  # how near to the minimum, relative to its ε, the first points come
 WIDTH = 1e-8  # the relative width of the power at which asking stops
 
 
@@ -47,6 +49,7 @@ def _power(forward: Mix, backward: Mix, x: float) -> Found:
     low = -min(backward.largest, 5.0)
     points = {e: profile.point(e, x) for e in (low, min(max(start, low), high), high)}
     points[-math.inf] = _Point(0.0, 1.0, 1.0)
+    _approach(points, lambda e: profile.point(e, x), low, high)
     gaps: list[float] = []
     for _ in range(MOST_QUESTIONS):
         ordered = [points[e] for e in sorted(points)]
@@ -68,6 +71,17 @@ def _power(forward: Mix, backward: Mix, x: float) -> Found:
     return found
 
 
+def _approach(points: dict[float, _Point], ask: Callable[[float], _Point], low: float, high: float) -> None:
+    """Ask near the minimum of h first, by golden section on ε: h is convex in e^ε, and falls and rises in ε."""
+    share = (math.sqrt(5) - 1) / 2
+    while high - low > NEAR * max(abs(low), abs(high), 1e-3):
+        a, b = high - share * (high - low), low + share * (high - low)
+        for epsilon in (a, b):
+            if epsilon not in points:
+                points[epsilon] = ask(epsilon)
+        low, high = (low, b) if points[a].upper <= points[b].upper else (a, high)
+
+
 def _lowest(points: list[_Point], i: int, x: float) -> tuple[float, float]:
     """Bound h from y_i to the next point from below by the chords of both neighbours; say where that is least."""
     left = points[i]
@@ -83,7 +97,9 @@ def _lowest(points: list[_Point], i: int, x: float) -> tuple[float, float]:
         return right.lower, right.y
     width = right.y - left.y
     cut = min(max((right.lower - left.lower - rises * width) / (falls - rises), 0.0), width)
-    return max(left.lower + falls * cut, right.lower - rises * (width - cut)), left.y + cut
+    # Each difference may cancel: what rounding can add to it is taken off.
+    ends = ((left.lower, falls * cut), (right.lower, -rises * (width - cut)))
+    return max(value + move - 8 * ROUNDING * (value + abs(move)) for value, move in ends), left.y + cut
 
 
 def _start(mix: Mix, x: float) -> float:
@@ -119,7 +135,7 @@ class _Profile:
         mix = self.forward if epsilon >= 0 else self.backward
         size = abs(epsilon)
         if size >= mix.largest:
-            lower = upper = 0.0
+            lower, upper = 0.0, max(mix.largest * (1 + ROUNDED) - size, 0.0)
         else:
             bounds = self._nearest(mix, size, epsilon)
             lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))

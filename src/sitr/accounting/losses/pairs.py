@@ -88,13 +88,14 @@ def _from_cells(
     """
     p = masses_p
     with np.errstate(divide="ignore", invalid="ignore"):  # masses may underflow: then the safe end is taken
-        ratio = np.clip(np.log(p) - np.log(masses_q), low, high)
-    ratio = np.where(np.isnan(ratio), high, ratio)
+        merged = np.log(p) - np.log(masses_q)
+    known = np.isfinite(merged)
+    ratio = np.where(known, np.clip(merged, low, high), high)
     gap = np.where(high > low, -np.expm1(low - high), 1.0)
     at_high = np.where(high > low, p * -np.expm1(low - ratio) / gap, p)
     losses = np.concatenate([[end, -end], high, low])
     above = Atoms.of(losses, np.concatenate([[top, bottom], at_high, p - at_high]))
-    merged = np.concatenate([[end, -end], ratio])
+    merged = np.concatenate([[end, -end], np.where(known, ratio, low)])
     beneath = Atoms.of(merged, np.concatenate([[top, bottom], p]))
     return Pair(above, above, beneath=Pair.symmetric(beneath))
 
@@ -179,7 +180,8 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     forward, backward = pair.forward, pair.backward
     assert isinstance(forward, Atoms)
     assert isinstance(backward, Atoms)
-    log_q = forward.logs + math.log1p(-forward.infinite_mass) - forward.losses
+    log_finite = math.log1p(-forward.infinite_mass) if forward.infinite_mass < 1 else -math.inf
+    log_q = forward.logs + log_finite - forward.losses
     only_q = backward.infinite_mass  # where P has nothing, the mixture has (1-q) Q
     masses = np.append(only_q, np.exp(np.minimum(log_q, 0.0)))
     if abs(float(np.sum(masses)) - 1) > 1e-6:

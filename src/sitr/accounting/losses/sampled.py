@@ -11,7 +11,7 @@ large Im z is. They are exact but for an error that the strip theorem bounds, si
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -381,7 +381,7 @@ class SampledGaussianLoss(Loss):
             stay, move = self.weights * self.log_weights
             return float(stay + move + self.sampling_prob / (2 * self.sigma**2)) if self.removes else self.largest
         h = self.sigma * min(0.05, 0.05 * math.pi * self.sigma / self.steps)
-        x = self._grid(0.0, h)
+        x = replace(self, removes=True)._grid(0.0, h)  # also where only the moved normals lie: E e^-L is over all of x
         if x is None:  # as a bound: without sampling it would be this
             return (self.steps / self.sigma) ** 2 / 2
         losses = self.log_ratio(x) * (1 if self.removes else -1)

@@ -1,0 +1,150 @@
+"""Cases in which a bracket once missed the truth, each with the truth by another route."""
+
+import math
+
+import mpmath
+import pytest
+
+from sitr.accounting import (
+    ApproximateDP,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Guarantees,
+    Laplace,
+    LossDistribution,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+)
+from sitr.accounting.engines.mix import Mix
+from sitr.accounting.engines.solve import delta_of
+from sitr.accounting.losses.sampled import SampledGaussianLoss
+
+
+def holds(bracket, truth):
+    return bracket.lower <= truth <= bracket.upper
+
+
+def sampled_profile(sigma, q, epsilon):
+    """δ of one sampled Gaussian in the remove order (THEORY 2.7), for any real ε."""
+    if epsilon <= mpmath.log(1 - mpmath.mpf(q)):
+        return 1 - mpmath.exp(epsilon)
+    m, inner = 1 / mpmath.mpf(sigma), mpmath.log(1 + (mpmath.exp(epsilon) - 1) / mpmath.mpf(q))
+    return q * (mpmath.ncdf(m / 2 - inner / m) - mpmath.exp(inner) * mpmath.ncdf(-m / 2 - inner / m))
+
+
+@pytest.mark.parametrize(
+    ("scale", "sensitivity", "sigma", "q", "epsilon"),
+    [
+        (301, 300, 0.7, 0.01, 5.482555380183442),
+        (301, 300, 0.7, 0.01, 5.48089976931822),
+        (301, 30, 0.8, 1e-3, 0.403886270570965),
+    ],
+)
+def test_fine_discrete_noise_beside_rare_steps_stays_discrete(scale, sensitivity, sigma, q, epsilon):
+    with mpmath.workdps(40):
+        points = range(-15 * scale, 15 * scale + 1)
+        weights = [mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * scale**2)) for x in points]
+        losses = ((mpmath.mpf(sensitivity) ** 2 + 2 * x * sensitivity) / (2 * mpmath.mpf(scale) ** 2) for x in points)
+        terms = (w * sampled_profile(sigma, q, epsilon - loss) for w, loss in zip(weights, losses, strict=True))
+        truth = mpmath.fsum(terms) / mpmath.fsum(weights)
+    event = DiscreteGaussian(scale, sensitivity) + PoissonSampled(Gaussian(sigma), q)
+    assert holds(event.delta(epsilon), truth)
+
+
+def response_delta(p, k, count, epsilon):
+    """δ of repeated k-ary response at 60 digits: the losses +l, 0 and -l, convolved."""
+    with mpmath.workdps(60):
+        p, r = mpmath.mpf(p), (1 - mpmath.mpf(p)) / (k - 1)
+        loss, law = mpmath.log(p / r), {0: mpmath.mpf(1)}
+        for _ in range(count):
+            following: dict = {}
+            for at, mass in law.items():
+                for move, chance in ((1, p), (-1, r), (0, (k - 2) * r)):
+                    following[at + move] = following.get(at + move, mpmath.mpf(0)) + mass * chance
+            law = following
+        gains = (mass * (1 - mpmath.exp(epsilon - at * loss)) for at, mass in law.items() if at * loss > epsilon)
+        return mpmath.fsum(gains)
+
+
+@pytest.mark.parametrize(("p", "k", "count"), [(0.99, 2, 5), (0.9, 2, 20), (0.75, 2, 1), (0.8, 4, 7)])
+@pytest.mark.parametrize("gap", [1e-14, 1e-13, 1e-12, 1e-9, 1e-6])
+def test_delta_close_to_the_largest_loss(p, k, count, gap):
+    event = RandomizedResponse(p, k) * count
+    epsilon = event.pure() * (1 - gap)
+    assert holds(event.delta(epsilon), response_delta(p, k, count, epsilon))
+
+
+@pytest.mark.parametrize("gap", [1e-13, 1e-10, 1e-6])
+def test_delta_of_laplace_close_to_the_largest_loss(gap):
+    epsilon = 20 * (1 - gap)
+    with mpmath.workdps(40):
+        truth = 1 - mpmath.exp((mpmath.mpf(epsilon) - 1 / mpmath.mpf(0.05)) / 2)
+    assert holds(Laplace(0.05).delta(epsilon), truth)
+
+
+def test_delta_at_a_largest_loss_that_is_rounded_down():
+    event = RandomizedResponse(p=0.55)
+    assert holds(event.delta(event.pure()), response_delta(0.55, 2, 1, event.pure()))
+
+
+@pytest.mark.parametrize(("sigma", "p"), [(1.0, 1e-30), (3.0, 1e-20), (30.0, 1e-20), (0.5, 1e-12)])
+def test_bad_outcomes_of_tiny_probability(sigma, p):
+    with mpmath.workdps(40):
+        quantile = mpmath.findroot(lambda z: mpmath.log(mpmath.ncdf(z)) - mpmath.log(mpmath.mpf(p)), -7)
+        truth = mpmath.ncdf(quantile + 1 / mpmath.mpf(sigma))
+    bracket = Gaussian(sigma).bad_outcome(p)
+    assert holds(bracket, truth)
+    assert bracket.width <= 1e-6 * bracket.upper
+
+
+@pytest.mark.parametrize("mass", [0.1, 0.001])
+def test_far_steps_beside_outcomes_that_only_one_side_has(mass):
+    """The other law loses ln .9 wherever its loss is finite: then δ is the steps' own, at what is left of ε."""
+    other = LossDistribution([math.log(1 - mass)], [1 - mass], infinite_mass=mass)
+    event = PoissonSampled(Gaussian(0.5), 1e-4) + other
+    with mpmath.workdps(40):
+        left = sampled_profile(0.5, 1e-4, mpmath.mpf(0.1) - mpmath.log(1 - mpmath.mpf(mass)))
+        truth = mass + (1 - mpmath.mpf(mass)) * left
+    assert holds(event.delta(0.1), truth)
+
+
+def test_a_coarse_discrete_laplace_whose_masses_underflow():
+    with mpmath.workdps(40):
+        r, size = mpmath.exp(-1), 10000
+        atoms = [(size, 1 / (1 + r))] + [(size - 2 * j, (1 - r) * r**j / (1 + r)) for j in range(1, 60)]
+        truth = mpmath.fsum(mass * (1 - mpmath.exp(9997 - loss)) for loss, mass in atoms if loss > 9997)
+    assert holds(DiscreteLaplace(1, 10000).delta(9997), truth)
+
+
+def test_a_composed_mass_at_infinity_is_not_taken_for_exact():
+    event = ApproximateDP(1.0, 0.001) * 2
+    with mpmath.workdps(40):
+        mass = 1 - (1 - mpmath.mpf(0.001)) ** 2
+    assert event.infinite_mass < mass  # rounded down: at this δ no ε holds
+    assert math.isinf(event.epsilon(event.infinite_mass).upper)
+    assert float(ApproximateDP(1.0, 0.001).epsilon(0.001)) == 1.0
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PoissonSampled(RandomizedResponse(0.9) * 100, 0.1),
+        PoissonSampled(PureDP(2.0) * 300, 0.1),
+        PoissonSampled(Laplace(0.1) * 50, 0.1),
+        PoissonSampled(PureDP(650.0) + PureDP(1.0), 0.1),
+        PoissonSampled(Guarantees([(1.0, 1.0)]), 0.5),
+    ],
+    ids=str,
+)
+def test_samples_of_heavy_losses_answer(event):
+    bracket = event.epsilon(0.6)
+    assert 0 <= bracket.lower <= bracket.upper
+
+
+def test_the_mean_of_added_people_counts_the_moved_normal():
+    """The order in which a person is added has mean loss near q where the two normals hardly meet."""
+    added = SampledGaussianLoss(0.06, 0.3, False)
+    assert added.mean() == pytest.approx(-math.log(0.7), rel=1e-6)
+    assert delta_of(Mix.of([(added, 1)]), 0.1).lower > 0
