@@ -5,5 +5,14 @@ Each is made by a plain function and is one object: its `event` is what a releas
 
 from .additive import AdditiveNoise, gaussian, laplace
 from .mechanism import Mechanism
+from .selection import Selection, exponential_mechanism, permute_and_flip
 
-__all__ = ["AdditiveNoise", "Mechanism", "gaussian", "laplace"]
+__all__ = [
+    "AdditiveNoise",
+    "Mechanism",
+    "Selection",
+    "exponential_mechanism",
+    "gaussian",
+    "laplace",
+    "permute_and_flip",
+]
