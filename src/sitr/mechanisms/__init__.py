@@ -6,11 +6,14 @@ Each is made by a plain function and is one object: its `event` is what a releas
 from .additive import AdditiveNoise, gaussian, laplace
 from .mechanism import Mechanism
 from .selection import Selection, exponential_mechanism, permute_and_flip
+from .threshold import AboveThreshold, above_threshold
 
 __all__ = [
+    "AboveThreshold",
     "AdditiveNoise",
     "Mechanism",
     "Selection",
+    "above_threshold",
     "exponential_mechanism",
     "gaussian",
     "laplace",
