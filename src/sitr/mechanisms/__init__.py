@@ -5,6 +5,7 @@ Each is made by a plain function and is one object: its `event` is what a releas
 
 from .additive import AdditiveNoise, gaussian, laplace
 from .mechanism import Mechanism
+from .quantiles import Quantile, quantile
 from .selection import Selection, exponential_mechanism, permute_and_flip
 from .threshold import AboveThreshold, above_threshold
 
@@ -12,10 +13,12 @@ __all__ = [
     "AboveThreshold",
     "AdditiveNoise",
     "Mechanism",
+    "Quantile",
     "Selection",
     "above_threshold",
     "exponential_mechanism",
     "gaussian",
     "laplace",
     "permute_and_flip",
+    "quantile",
 ]
