@@ -6,14 +6,17 @@ Each is made by a plain function and is one object: its `event` is what a releas
 from .additive import AdditiveNoise, gaussian, laplace
 from .mechanism import Mechanism
 from .quantiles import Quantile, quantile
+from .responses import Estimate, Responses, randomized_response
 from .selection import Selection, exponential_mechanism, permute_and_flip
 from .threshold import AboveThreshold, above_threshold
 
 __all__ = [
     "AboveThreshold",
     "AdditiveNoise",
+    "Estimate",
     "Mechanism",
     "Quantile",
+    "Responses",
     "Selection",
     "above_threshold",
     "exponential_mechanism",
@@ -21,4 +24,5 @@ __all__ = [
     "laplace",
     "permute_and_flip",
     "quantile",
+    "randomized_response",
 ]
