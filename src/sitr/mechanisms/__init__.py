@@ -5,6 +5,7 @@ Each is made by a plain function and is one object: its `event` is what a releas
 
 from .additive import AdditiveNoise, gaussian, laplace
 from .mechanism import Mechanism
+from .partitions import PartitionSelection, select_partitions
 from .quantiles import Quantile, quantile
 from .responses import Estimate, Responses, randomized_response
 from .selection import Selection, exponential_mechanism, permute_and_flip
@@ -15,6 +16,7 @@ __all__ = [
     "AdditiveNoise",
     "Estimate",
     "Mechanism",
+    "PartitionSelection",
     "Quantile",
     "Responses",
     "Selection",
@@ -25,4 +27,5 @@ __all__ = [
     "permute_and_flip",
     "quantile",
     "randomized_response",
+    "select_partitions",
 ]
