@@ -6,6 +6,7 @@ Each is made by a plain function and is one object: its `event` is what a releas
 from .additive import AdditiveNoise, gaussian, laplace
 from .mechanism import Mechanism
 from .partitions import PartitionSelection, select_partitions
+from .propose import StableMedian, StableMode, ptr_median, ptr_mode
 from .quantiles import Quantile, quantile
 from .responses import Estimate, Responses, randomized_response
 from .selection import Selection, exponential_mechanism, permute_and_flip
@@ -20,11 +21,15 @@ __all__ = [
     "Quantile",
     "Responses",
     "Selection",
+    "StableMedian",
+    "StableMode",
     "above_threshold",
     "exponential_mechanism",
     "gaussian",
     "laplace",
     "permute_and_flip",
+    "ptr_median",
+    "ptr_mode",
     "quantile",
     "randomized_response",
     "select_partitions",
