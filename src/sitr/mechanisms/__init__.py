@@ -5,5 +5,32 @@ Each is made by a plain function and is one object: its `event` is what a releas
 
 from .additive import AdditiveNoise, gaussian, laplace
 from .mechanism import Mechanism
+from .partitions import PartitionSelection, select_partitions
+from .propose import StableMedian, StableMode, ptr_median, ptr_mode
+from .quantiles import Quantile, quantile
+from .responses import Estimate, Responses, randomized_response
+from .selection import Selection, exponential_mechanism, permute_and_flip
+from .threshold import AboveThreshold, above_threshold
 
-__all__ = ["AdditiveNoise", "Mechanism", "gaussian", "laplace"]
+__all__ = [
+    "AboveThreshold",
+    "AdditiveNoise",
+    "Estimate",
+    "Mechanism",
+    "PartitionSelection",
+    "Quantile",
+    "Responses",
+    "Selection",
+    "StableMedian",
+    "StableMode",
+    "above_threshold",
+    "exponential_mechanism",
+    "gaussian",
+    "laplace",
+    "permute_and_flip",
+    "ptr_median",
+    "ptr_mode",
+    "quantile",
+    "randomized_response",
+    "select_partitions",
+]

@@ -87,11 +87,11 @@ def laplace(
     wanted = size / cost if cost is not None else Fraction(_validate.real("scale", scale, LEAST, MOST))
     grid = Grid(None, length) if integers else Grid.below(wanted, length)
     moved = max(math.floor(grid.cells(size)) + (0 if integers else grid.count), 1)
-    noise = _above(moved / cost if cost is not None else wanted / grid.step)
-    _in_range(noise, 1e-4, LARGEST_SCALE)
+    noise = above(moved / cost if cost is not None else wanted / grid.step)
+    in_range(noise, 1e-4, LARGEST_SCALE)
     event = DiscreteLaplace(scale=noise, sensitivity=moved, adjacency=adjacency)
     exact = Fraction(noise)
-    return AdditiveNoise(event, grid, noise, lambda n, source: discrete_laplace(exact, n, source), _laplace95(noise))
+    return AdditiveNoise(event, grid, noise, lambda n, source: discrete_laplace(exact, n, source), laplace95(noise))
 
 
 def gaussian(
@@ -136,8 +136,8 @@ def gaussian(
             return DiscreteGaussian(noise, max(math.floor(moved), 1), adjacency=adjacency)
         return ZeroConcentrated(_up(float(moved**2) / (2 * noise**2)), adjacency=adjacency)
 
-    noise = _above(wanted / grid.step if scale is not None else target.noise(moved, event))
-    _in_range(noise, 0.01, LARGEST_SIGMA)
+    noise = above(wanted / grid.step if scale is not None else target.noise(moved, event))
+    in_range(noise, 0.01, LARGEST_SIGMA)
     variance = Fraction(noise) ** 2
     error95 = math.ceil(-float(ndtri(0.025)) * noise)
     return AdditiveNoise(event(noise), grid, noise, lambda n, source: discrete_gaussian(variance, n, source), error95)
@@ -200,13 +200,14 @@ def _root(count: int) -> Fraction:
     return Fraction(math.isqrt(count * 2**40) + 1, 2**20)
 
 
-def _above(value: Fraction) -> float:
+def above(value: Fraction) -> float:
     """The least float that is not under a fraction."""
     near = float(value)
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
-def _in_range(noise: float, least: float, most: float) -> None:
+def in_range(noise: float, least: float, most: float) -> None:
+    """Refuse noise that no sampler draws."""
     if not least <= noise <= most:
         raise InvalidArgument(
             f"the noise would be {noise:.3g} grid steps, outside [{least:g}, {most:g}].",
@@ -214,6 +215,6 @@ def _in_range(noise: float, least: float, most: float) -> None:
         )
 
 
-def _laplace95(scale: float) -> int:
+def laplace95(scale: float) -> int:
     """The least k with P(|X| > k) = 2 r^{k+1} / (1 + r) ≤ 0.05."""
     return max(math.ceil(scale * (math.log(2 / 0.05) - math.log1p(math.exp(-1 / scale))) - 1), 0)

@@ -36,6 +36,26 @@ def coins(x: Fraction, count: int, source: Source) -> Integers:
     return np.ones(count, dtype=np.int64) if x == 0 else _coin_table(x).draw(source, count)
 
 
+def bernoulli(p: Fraction, count: int, source: Source) -> Integers:
+    """Return draws that are 1 with probability p, else 0, for rational p in [0, 1].
+
+    Sixty-four bits decide, and more where those are the first of p itself.
+
+    Example:
+        >>> from sitr.mechanisms.randomness import Seeded
+        >>> int(bernoulli(Fraction(1, 3), 90_000, Seeded(1)).sum())  # about 30,000
+        30123
+    """
+    floor, rest = divmod(p * 2**64, 1)
+    if floor == 2**64:
+        return np.ones(count, dtype=np.int64)
+    uniform = words(source, 64, count)
+    found = (uniform < np.uint64(floor)).astype(np.int64)
+    for place in np.flatnonzero(uniform == np.uint64(floor)) if rest else ():
+        found[place] = bernoulli(rest, 1, source)[0]
+    return found
+
+
 def geometric(rate: Fraction, count: int, source: Source) -> Integers:
     """Return draws with P(k) = (1 - r) r^k, k = 0, 1, 2 …, r = e^{-rate}: a discrete Laplace without its sign.
 
@@ -124,13 +144,11 @@ def accepted(top: Integers, bottom: Fraction, source: Source) -> NDArray[np.bool
     distance = np.exp(-exponent[unsure]) - (uniform >> np.uint64(11)) * 2.0**-53
     found[unsure] = distance > 0
     for place in np.flatnonzero(np.abs(distance) < BAND):
-        found[unsure[place]] = _accepted_exactly(
-            Fraction(int(top[unsure[place]])) / bottom, int(uniform[place]), source
-        )
+        found[unsure[place]] = accepted_exactly(Fraction(int(top[unsure[place]])) / bottom, int(uniform[place]), source)
     return found
 
 
-def _accepted_exactly(x: Fraction, uniform: int, source: Source) -> bool:
+def accepted_exactly(x: Fraction, uniform: int, source: Source) -> bool:
     """Whether a uniform number that begins with these 64 bits is under e^{-x}."""
     bits = 64
     while True:

@@ -27,8 +27,8 @@ def exp_interval(x: Fraction, bits: int) -> Interval:
     down, up = Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
     near = Context(prec=digits)
     top, bottom = Decimal(x.numerator), Decimal(x.denominator)
-    low = near.exp(-up.divide(top, bottom))
-    high = near.exp(-down.divide(top, bottom))
+    low = near.exp(up.divide(top, bottom).copy_negate())  # a plain minus would round to 28 digits
+    high = near.exp(down.divide(top, bottom).copy_negate())
     wide = Context(prec=2 * digits + bits)
     return (
         max(int(wide.multiply(near.next_minus(low), scale)), 0),

@@ -116,7 +116,8 @@ class Table:
             uniform = uniform << 64 | int(words(source, 64, 1)[0])
             floors = self._floors(bits)
             place = bisect_left(floors, uniform)
-            if place < len(floors) and floors[place] != uniform:
+            # Past the last step lies the last outcome of a finite law; the steps of others end only at the last unit.
+            if place == len(floors) or floors[place] != uniform:
                 return int(self.law.values(place + 1)[place])
 
 

@@ -1,0 +1,161 @@
+"""Stability-based selection: exact laws of one and two groups under the event, draws, order, bad input."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from sitr.errors import InvalidArgument, NoSuchGuarantee
+from sitr.mechanisms import select_partitions
+from sitr.mechanisms.randomness import SYSTEM
+from tests.mechanisms.statistics import ALARM, chi_square
+from tests.mechanisms.truths import (
+    delta_of,
+    draws,
+    keeps_its_promise,
+    laplace_mass,
+    laplace_tail,
+    refuses_quietly,
+)
+
+
+def far_of(mechanism):
+    """Beyond every count that is tried."""
+    return 2 * mechanism.threshold + 8
+
+
+def group_law(mechanism, count):
+    """What is seen of one group: nothing, its noisy count, or one so large that its likelihood ratio stays the same."""
+    if count == 0:
+        return {None: 1.0}
+    threshold, scale, far = mechanism.threshold, mechanism.scale, far_of(mechanism)
+    found = {None: 1 - laplace_tail(scale, threshold - count), "far": laplace_tail(scale, far - count)}
+    return found | {seen: laplace_mass(scale, seen - count) for seen in range(threshold, far)}
+
+
+def joint(*laws):
+    return {
+        seen: math.prod(law[one] for law, one in zip(laws, seen, strict=True))
+        for seen in product(*(law.keys() for law in laws))
+    }
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.05), (2.0, 1e-4), (0.3, 0.2), (1.0, 0.7)])
+def test_one_group_is_told_no_better_than_the_event_says(epsilon, delta):
+    mechanism = select_partitions(epsilon=epsilon, delta=delta)
+    for count in range(mechanism.threshold + 4):
+        keeps_its_promise(mechanism.event, group_law(mechanism, count), group_law(mechanism, count + 1))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.05), (2.0, 0.3)])
+def test_two_groups_are_told_no_better_than_the_event_says(epsilon, delta):
+    """Both old, one old and one new, both new: the composition of two black boxes bounds them all."""
+    mechanism = select_partitions(epsilon=epsilon, delta=delta, max_groups_per_unit=2)
+    counts = [0, 1, 2, mechanism.threshold, mechanism.threshold + 1]
+    for first, second in product(counts, repeat=2):
+        old = joint(group_law(mechanism, first), group_law(mechanism, second))
+        new = joint(group_law(mechanism, first + 1), group_law(mechanism, second + 1))
+        keeps_its_promise(mechanism.event, old, new, (0.0, 0.5, 1.0, 2.0))
+
+
+def test_a_person_who_moves_changes_two_groups():
+    mechanism = select_partitions(epsilon=1.0, delta=0.05, adjacency="replace_one")
+    for first, second in product([0, 1, mechanism.threshold], repeat=2):
+        old = joint(group_law(mechanism, first + 1), group_law(mechanism, second))
+        new = joint(group_law(mechanism, first), group_law(mechanism, second + 1))
+        keeps_its_promise(mechanism.event, old, new, (0.0, 0.5, 1.0))
+    with pytest.raises(AssertionError):  # it has teeth: the event of one group does not hold two
+        keeps_its_promise(select_partitions(epsilon=0.5, delta=0.025).event, old, new, (0.0, 0.5, 1.0))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 7])
+def test_the_event_is_tight_and_within_what_was_asked(groups):
+    mechanism = select_partitions(epsilon=1.0, delta=1e-3, max_groups_per_unit=groups)
+    assert mechanism.event.epsilon(delta=1e-3).upper <= 1.0
+    one = laplace_tail(mechanism.scale, mechanism.threshold - 1)
+    assert math.isclose(mechanism.event.infinite_mass, 1 - (1 - one) ** groups, rel_tol=1e-9)
+    assert mechanism.event.infinite_mass <= 1e-3
+    # All groups new is exactly that mass, whatever ε: so no smaller δ could be stated.
+    assert math.isclose(delta_of(mechanism.event, 50.0), 1 - (1 - one) ** groups, rel_tol=1e-6)
+
+
+def test_no_finite_notion_is_claimed():
+    event = select_partitions(epsilon=1.0, delta=1e-6).event
+    for ask in (event.cdp, event.zcdp, event.gdp, event.pure, lambda: event.rdp(2)):
+        with pytest.raises(NoSuchGuarantee):
+            ask()
+
+
+@pytest.mark.statistical
+def test_releases_follow_the_law():
+    """200,000 groups of one size in one release: what is seen of them, as a chi-square against the law."""
+    mechanism = select_partitions(epsilon=1.0, delta=0.01)
+    count, number = mechanism.threshold - 1, 200_000
+    released = draws(mechanism, dict.fromkeys(range(number), count), 1, SYSTEM)[0]
+    law = group_law(mechanism, count)
+    seen = np.array(list(released.values()))
+    far = far_of(mechanism)
+    observed = [
+        number - seen.size,
+        np.sum(seen >= far),
+        *(np.sum(seen == one) for one in range(mechanism.threshold, far)),
+    ]
+    assert chi_square(observed, list(law.values())) > ALARM
+    assert math.isclose(mechanism.chance(count), 1 - law[None], rel_tol=1e-12)
+
+
+def test_groups_leave_in_an_order_that_does_not_tell_of_the_data():
+    mechanism = select_partitions(epsilon=1.0, delta=1e-6)
+    orders = {tuple(mechanism.release(dict.fromkeys("abc", 10**6)).value) for _ in range(300)}
+    assert len(orders) == 6  # one is missing with probability under 6 (5/6)^300 < 1e-22
+
+
+def test_empty_groups_are_as_if_absent_and_no_data_name_no_group():
+    mechanism = select_partitions(epsilon=1.0, delta=0.5)
+    assert all(mechanism.release({"a": 0}).value == {} for _ in range(100))
+    assert mechanism.release({}).value == {}
+
+
+def test_without_noise():
+    mechanism = select_partitions(epsilon=1.0, delta=1e-6)
+    counts = {"a": mechanism.threshold, "b": mechanism.threshold - 1}
+    assert mechanism.release(counts, unsafe_without_noise=True).value == {"a": mechanism.threshold}
+
+
+GOOD = {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epsilon", value) for value in (0, -1, math.nan, math.inf, True, "1", None)]
+    + [("delta", value) for value in (0, 1, -1, math.nan, True, "1", None)]
+    + [("max_groups_per_unit", value) for value in (0, -1, 1.0, 513, True, "1", None)]
+    + [("adjacency", value) for value in ("add", None, 1)],
+    ids=str,
+)
+def test_bad_parameters_are_refused(name, value):
+    with pytest.raises(InvalidArgument, match=name):
+        select_partitions(**{**GOOD, name: value})
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"secret": -1},
+        {"secret": 1.0},
+        {"secret": math.nan},
+        {"secret": None},
+        {"secret": True},
+        {"secret": "31337"},
+        {"secret": [1]},
+        ["secret"],
+        [("secret", 1)],
+        "secret",
+        31337,
+        None,
+    ],
+    ids=repr,
+)
+def test_bad_counts_are_refused_without_being_shown_and_nothing_is_drawn(counts, monkeypatch):
+    refuses_quietly(select_partitions(**GOOD), counts, monkeypatch)
