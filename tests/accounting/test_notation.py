@@ -118,7 +118,7 @@ REFUSALS = {
     "laplace(2) + 3": "expected an event at position 14, found a number",
     "gaussian(1 + 2)": "expected an event at position 10, found a number",
     "gaussian": "expected '(' at position 9, found the end",
-    "gaussian(1": "expected ',' at position 11, found the end",
+    "gaussian(1": "expected ',' or ')' at position 11, found the end",
     "gaussian(1))": "expected '+', '*' or the end at position 12, found ')'",
     "gaussian(1) laplace(2)": "expected '+', '*' or the end at position 13, found 'laplace'",
     "gaussian(1) - laplace(2)": "expected '+', '*' or the end at position 13, found '-'",

@@ -123,7 +123,8 @@ class TestKairouzOhViswanath:
         event = ApproximateDP(epsilon, delta) * count
         points = theorems.kairouz_oh_viswanath_points(event)
         exact = event.delta([point.epsilon for point in points])
-        assert [point.delta for point in points] == pytest.approx(exact.upper, rel=1e-6, abs=1e-15)
+        rounded = 2.0**-50 * count * epsilon  # what the largest loss of all may be rounded by
+        assert [point.delta for point in points] == pytest.approx(exact.upper, rel=1e-6, abs=1e-15 + rounded)
 
     @settings(max_examples=60)
     @given(epsilon=epsilons, share=st.floats(0, 0.9), count=st.integers(1, 2000), delta=deltas)

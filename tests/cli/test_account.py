@@ -144,7 +144,7 @@ def test_every_event_is_accounted_for_in_words_and_in_json(text):
         (["account", "gaussian(1)", "--delta", "2"], 2, "delta=2.0 is not in [0, 1)"),
         (["account", "gaussian(1)", "--delta", "nan"], 2, "delta=nan"),
         (["account", "gaussian(1)", "--epsilon", "-1"], 2, "epsilon=-1.0"),
-        (["account", "gaussian(1)", "--delta", "1e-5", "--group", "0"], 2, "size=0"),
+        (["account", "gaussian(1)", "--delta", "1e-5", "--group", "0"], 2, "0 is not in the range"),
         (["account", "gausian(1)", "--delta", "1e-5"], 2, "Did you mean gaussian?"),
         (["account", "gaussian(0)", "--delta", "1e-5"], 2, "noise_multiplier=0 is not in"),
         (["account", "--file", "nowhere.json", "--delta", "1e-5"], 2, "nowhere.json"),
