@@ -1,1 +1,10 @@
-"""The auditor: it attacks a mechanism with samples, and certifies how much privacy was lost at least."""
+"""The auditor: it attacks a mechanism with samples, and certifies how much privacy was lost at least.
+
+It takes callables and arrays, and draws no noise of its own. It never says that a mechanism passes: it says "violation
+certified", or how small a bug would have escaped.
+"""
+
+from .pairs import audit
+from .report import AuditReport, Witness
+
+__all__ = ["AuditReport", "Witness", "audit"]
