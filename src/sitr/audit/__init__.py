@@ -4,7 +4,8 @@ It takes callables and arrays, and draws no noise of its own. It never says that
 certified", or how small a bug would have escaped.
 """
 
+from .one_run import OneRunReport, audit_one_run
 from .pairs import audit
 from .report import AuditReport, Witness
 
-__all__ = ["AuditReport", "Witness", "audit"]
+__all__ = ["AuditReport", "OneRunReport", "Witness", "audit", "audit_one_run"]
