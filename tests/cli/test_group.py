@@ -19,7 +19,7 @@ COMMANDS = sorted(main.commands)
 
 
 def test_the_commands_are_these():
-    assert COMMANDS == ["account", "calibrate", "demo", "doctor", "figures"]
+    assert COMMANDS == ["account", "audit", "calibrate", "demo", "doctor", "figures"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -102,7 +102,7 @@ def test_a_file_of_data_given_by_mistake_is_not_shown(tmp_path, secret):
 def test_importing_the_command_line_is_light():
     code = "import sys, sitr.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {"numpy", "scipy", "rich", "matplotlib", "sitr.accounting", "sitr.report"}.isdisjoint(loaded)
+    assert {"numpy", "scipy", "rich", "matplotlib", "sitr.accounting", "sitr.audit", "sitr.report"}.isdisjoint(loaded)
 
 
 def test_python_m_runs_it():

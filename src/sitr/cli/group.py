@@ -8,6 +8,7 @@ import click
 
 from .. import __version__, errors
 from .account import account
+from .audit import audit
 from .calibrate import calibrate
 from .demo import demo
 from .doctor import doctor
@@ -41,5 +42,5 @@ def main() -> None:
     """Differential privacy with one account behind every release."""
 
 
-for command in (account, calibrate, demo, doctor, figures):
+for command in (account, audit, calibrate, demo, doctor, figures):
     main.add_command(command)
