@@ -84,7 +84,7 @@ def epsilon_of_orders(mixes: list[Mix], delta: float, *, only_chernoff: bool = F
     worst = epsilon_of(mixes[0], delta)
     for mix in mixes[1:]:
         if mix.infinite_mass > 0 or _chernoff(mix, delta, enough=worst.lower) > worst.lower:
-            worst = worst.worst(epsilon_of(mix, delta, worst.lower))
+            worst = worst.worst(epsilon_of(mix, delta, worst.upper))
     return worst
 
 
