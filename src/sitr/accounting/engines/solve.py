@@ -84,7 +84,7 @@ def epsilon_of_orders(mixes: list[Mix], delta: float, *, only_chernoff: bool = F
     worst = epsilon_of(mixes[0], delta)
     for mix in mixes[1:]:
         if mix.infinite_mass > 0 or _chernoff(mix, delta, enough=worst.lower) > worst.lower:
-            worst = worst.worst(epsilon_of(mix, delta, worst.upper))
+            worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0))
     return worst
 
 
@@ -261,7 +261,11 @@ def _rare(mix: Mix, found: Found, delta: float, c: float) -> Found:
     log_delta = math.log(delta)
     high = truncated_epsilon(mix, delta)
     found = found.meet(Found(0.0, high, "truncated Chernoff"))
-    if found.upper == 0.0:
+    others = mix.without(rare_laws(mix))
+    alone = bool(not others.parts and not others.m2)
+    if not alone:  # what is released without the rare steps can only cost less
+        found = found.meet(Found(epsilon_of(others, delta).lower, math.inf, "without rare steps"))
+    if found.within(RARE):
         return found
     jump = single_jump(mix, delta, found.upper)
     cut, gated, split = ((cut_at, "cut line", high), (gated_at, "gated line", jump), (split_at, "split line", jump))
@@ -271,7 +275,8 @@ def _rare(mix: Mix, found: Found, delta: float, c: float) -> Found:
             found = found.meet(_on_line(mix, grid, found.upper, delta))
     gentle = min(loss.sigma for loss, _ in rare_laws(mix)) > GENTLE
     single = (gated, split) if gentle else (split, gated)
-    ways = single if jump >= MANY * high else (cut, *single) if len(rare_laws(mix)) == len(mix.parts) else (cut,)
+    many = jump < MANY * high
+    ways = (cut, *single) if alone == many else (cut,) if many else single
     for way, method, start in ways:
         if found.within(FAIR if method != ways[0][1] and cut in ways else RARE):
             return found
