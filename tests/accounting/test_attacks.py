@@ -3,6 +3,7 @@
 import math
 
 import mpmath
+import numpy as np
 import pytest
 
 from sitr.accounting import (
@@ -14,11 +15,14 @@ from sitr.accounting import (
     Laplace,
     LossDistribution,
     PoissonSampled,
+    PrivacyProfile,
     PureDP,
     RandomizedResponse,
+    RDPFilter,
 )
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.solve import delta_of
+from sitr.accounting.losses.cuts import Gate
 from sitr.accounting.losses.sampled import SampledGaussianLoss
 
 
@@ -148,3 +152,38 @@ def test_the_mean_of_added_people_counts_the_moved_normal():
     added = SampledGaussianLoss(0.06, 0.3, False)
     assert added.mean() == pytest.approx(-math.log(0.7), rel=1e-6)
     assert delta_of(Mix.of([(added, 1)]), 0.1).lower > 0
+
+
+def test_cdp_of_a_sampled_composite_covers_its_whole_range():
+    """The law made of points of the profile ends early; the range that τ rests on must not."""
+    rare = PrivacyProfile([(0, 1e-20), (50, 0)])
+    sampled = PoissonSampled(rare + rare, sampling_prob=0.5)
+    claim = sampled.cdp()
+    assert claim.tau >= sampled.pure() / 2
+    for alpha in (1.5, 3.0, 20.0):
+        assert sampled.rdp(alpha) <= claim.rdp(alpha) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("alpha", [2.0, 100.0, 1e4])
+def test_a_filter_charges_tiny_sampled_failures(alpha):
+    """The order that adds has E e^-L = 1 - qδ, and ln M(x) is at least x q δ: small, and not nothing."""
+    event = PoissonSampled(ApproximateDP(0.01, 5e-6), sampling_prob=1e-9)
+    assert RDPFilter(alpha, 1.0, 1e-3).cost(event) >= 5e-15 * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "level", "c"), [(0.05, 1e-3, 2.0, 300.0), (0.3, 1e-4, 1.0, 300.0), (1.0, 1e-4, 0.5, 1000.0)]
+)
+def test_gates_hold_at_steep_tilts_or_say_nothing(sigma, q, level, c):
+    gate = Gate.steep(SampledGaussianLoss(sigma, q, True), level)
+    x = np.linspace(gate.edge - 20 * sigma, gate.edge + 10 * gate.width, 400_001)
+    logs = -(x**2) / (2 * sigma**2) + (1 + c) * np.log1p(q * np.expm1((x - 0.5) / sigma**2))
+    logs -= np.exp((x - gate.edge) / gate.width) + math.log(sigma * math.sqrt(2 * math.pi) / (x[1] - x[0]))
+    truth = float(np.max(logs)) + math.log(float(np.sum(np.exp(logs - np.max(logs)))))
+    assert gate.log_passed(c) == pytest.approx(truth, abs=1e-9)
+    try:
+        _, line = gate.passed(c)
+    except OverflowError:
+        return
+    shift = float(np.max(np.real(line)))
+    assert shift + np.log(np.sum(np.exp(line - shift))) == pytest.approx(truth, abs=1e-8)

@@ -61,8 +61,11 @@ def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
         return loss.m**2 / 2, loss.m
     if isinstance(loss, (SampledGaussianLoss, SampledDiscreteLoss)) or math.isinf(_largest(part)):
         raise _unknown("CDP", "no subgaussian standard of the sampled Gaussian is proved", "use zcdp() or rdp(alpha)")
-    orders = (part.forward, part.backward)
-    return max(o.mean() for o in orders), max((o.largest - o.smallest) / 2 for o in orders)
+    # The curve knows the range of the truth; a law made of points of its profile may be cut short of it.
+    curves = part.renyi or part
+    forward, backward = curves.forward, curves.backward
+    means = (order.mean() for order in (forward, backward, part.forward, part.backward))
+    return max(means), (forward.largest + backward.largest) / 2
 
 
 def gdp_of(part: Pair | Claim) -> float:

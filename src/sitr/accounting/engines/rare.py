@@ -147,13 +147,17 @@ def lowest(mix: Mix) -> float:
     return max(min(float(np.min(found)), -mix.smallest), 0.0)
 
 
+LARGEST_GROUP = 3  # whose steps are cut
 HIGHEST = 0.999  # a share of the rare part above which the body is no longer seen
 
 
 def rare_laws(mix: Mix) -> list[tuple[SampledGaussianLoss, int]]:
-    """The laws of a mix that can be cut; where the noise is so low that both normals separate, none need be."""
+    """The laws of a mix that can be cut; where the noise is so low that both normals separate, none need be.
+
+    Nor are those of large groups, each of whose sums has a term for every member: too slow for what it gains.
+    """
     sampled = ((loss, n) for loss, n in mix.parts if isinstance(loss, SampledGaussianLoss) and loss.removes)
-    return [(loss, n) for loss, n in sampled if not loss.separated(0.0)]
+    return [(loss, n) for loss, n in sampled if loss.steps <= LARGEST_GROUP and not loss.separated(0.0)]
 
 
 def single_jump(mix: Mix, delta: float, high: float) -> float:

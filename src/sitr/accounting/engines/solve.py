@@ -259,7 +259,7 @@ def _rare(mix: Mix, found: Found, delta: float, c: float) -> Found:
     loss, the largest steps are cut off; where a single one does, it is gated if gentle and split off if not.
     """
     log_delta = math.log(delta)
-    high = truncated_epsilon(mix, delta)
+    high = _truncated(mix, delta)
     found = found.meet(Found(0.0, high, "truncated Chernoff"))
     others = mix.without(rare_laws(mix))
     alone = bool(not others.parts and not others.m2)
@@ -267,6 +267,7 @@ def _rare(mix: Mix, found: Found, delta: float, c: float) -> Found:
         found = found.meet(Found(epsilon_of(others, delta).lower, math.inf, "without rare steps"))
     if found.within(RARE):
         return found
+    high = min(high, found.upper)
     jump = single_jump(mix, delta, found.upper)
     cut, gated, split = ((cut_at, "cut line", high), (gated_at, "gated line", jump), (split_at, "split line", jump))
     if float(mix.log_mgf(c)) - c * found.upper - log_delta < HIDDEN:
@@ -283,6 +284,15 @@ def _rare(mix: Mix, found: Found, delta: float, c: float) -> Found:
         middle = (found.lower + found.upper) / 2
         found = _by_way(way, method, mix, found, delta, middle if found.within(NEARLY) else start)
     return found
+
+
+@np.errstate(all="ignore")
+def _truncated(mix: Mix, delta: float) -> float:
+    """The truncated bound on ε; where it cannot be computed, it proves nothing."""
+    try:
+        return truncated_epsilon(mix, delta)
+    except (ArithmeticError, ValueError):
+        return math.inf
 
 
 @np.errstate(all="ignore")  # where a way overflows it yields no number, and that proves nothing

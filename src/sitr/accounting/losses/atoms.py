@@ -37,9 +37,10 @@ class Atoms(Loss):
     losses: Floats
     logs: Floats
     infinite_mass: float = 0.0
+    uneven: bool = False  # P or Q has outcomes that the other has not, so that E e^{-L} is not 1
 
     @classmethod
-    def of(cls, losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Atoms:
+    def of(cls, losses: Floats, masses: Floats, infinite_mass: float = 0.0, uneven: bool = False) -> Atoms:
         """Sort, join equal losses, drop empty atoms, and condition on a finite loss; without any, all is infinite."""
         masses = np.asarray(masses, dtype=np.float64)
         kept = masses > 0
@@ -50,7 +51,7 @@ class Atoms(Loss):
             values, places = np.unique(values, return_inverse=True)
             joined = np.bincount(places.ravel(), weights=joined)
         logs = np.log(joined)
-        return cls(values, logs - log_sum_exp(logs), infinite_mass)
+        return cls(values, logs - log_sum_exp(logs), infinite_mass, uneven)
 
     @property
     def largest(self) -> float:  # type: ignore[override]
@@ -78,7 +79,7 @@ class Atoms(Loss):
     @cached_property
     def _balanced(self) -> bool:
         """Whether E e^{-L} = 1, to the last digits."""
-        if max(self.largest, -self.smallest) > 30:
+        if self.uneven or self.infinite_mass or max(self.largest, -self.smallest) > 30:
             return False
         total = float(np.sum(np.exp(self.logs - self.losses)))
         return bool(abs(total - 1) < 8 * UNIT * (4 + self.losses.size))
@@ -147,10 +148,9 @@ def pair_of(losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Pair:
     other = masses * np.exp(-losses)
     missing = max(0.0, 1.0 - math.fsum(other))
     rounding = 4 * UNIT * float(np.sum(other * (2 + np.abs(losses))))
-    return Pair(
-        Atoms.of(losses, masses, infinite_mass),
-        Atoms.of(-losses, other, missing if missing > rounding else 0.0),
-    )
+    missing = missing if missing > rounding else 0.0
+    uneven = bool(infinite_mass or missing)
+    return Pair(Atoms.of(losses, masses, infinite_mass, uneven), Atoms.of(-losses, other, missing, uneven))
 
 
 def two_point(epsilon: float, delta: float) -> Pair:

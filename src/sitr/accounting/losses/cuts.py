@@ -18,7 +18,9 @@ from .law import Complexes, Floats, complex_expm1, log_sum_exp
 from .sampled import DIGITS, ENDS, FAINT, SampledGaussianLoss
 
 HEIGHT = 0.6  # how far the line is moved, in widths of the gate
-GROWTH = 6.0  # nats that the gate's own growth off the real line may cost
+GROWTH = 6.0  # nats that the gate's own growth off the real line may cost at least
+MOST_GROWTH = 12.0  # beyond, what passes cancels on the moved line, and nothing is said
+SHUT = 8.0  # widths behind its edge, a gate has shut against any slope that is used
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,19 @@ class Gate:
     @classmethod
     def soft(cls, loss: SampledGaussianLoss, level: float) -> Gate:
         """A gate at the x where one step loses `level`, for a split of which both sides are summed."""
-        return cls(loss, loss.where(level), 0.06 * loss.sigma)
+        return cls(loss, loss.where(level), min(0.06 * loss.sigma, _widest(loss)))
 
     @classmethod
     def sharp(cls, loss: SampledGaussianLoss, level: float, widths: float) -> Gate:
         """A gate so many widths behind the x where one step loses `level`: forty make a factor of three in the loss."""
-        width = min(0.027 * loss.sigma**2, 0.15 * loss.sigma)
+        width = min(0.027 * loss.sigma**2, 0.15 * loss.sigma, _widest(loss))
         return cls(loss, loss.where(level) + widths * width, width)
 
     @classmethod
     def steep(cls, loss: SampledGaussianLoss, level: float) -> Gate:
         """A gate behind the x where one step loses `level`, that opens faster than the normal density grows there."""
         x = loss.where(level)
-        width = loss.sigma / (2 * max(8.0, x / loss.sigma))
+        width = min(loss.sigma / (2 * max(8.0, x / loss.sigma)), _widest(loss))
         return cls(loss, x + 2 * width, width)
 
     def passed(self, c: float) -> tuple[Complexes, Complexes]:
@@ -92,6 +94,8 @@ class Gate:
     @lru_cache(maxsize=16)  # noqa: B019 - gates are frozen and small
     def _passed_line(self, c: float, share: float) -> tuple[Complexes, Complexes]:
         """What passes, on a line at a share of the usual height, with the usual step."""
+        if self._growth(c) > MOST_GROWTH:
+            raise OverflowError("the gate is too wide for so steep a tilt")
         h = self._step(c, HEIGHT)
         line = self._passing_nodes(c, h) + 1j * HEIGHT * self.width * share
         return self.loss.log_ratio(line), self._logs(c, line, h) - np.exp((line - self.edge) / self.width)
@@ -99,8 +103,18 @@ class Gate:
     def _step(self, c: float, height: float) -> float:
         """The trapezoid step: the strip reaches down to the real line, and as far up again."""
         y = height * self.width
-        angle = min(2 * y / self.loss.sigma**2, 2.8 / self.loss.steps)
-        return 2 * math.pi * y / (DIGITS + self.loss.stretch(c, angle) + GROWTH)
+        angle = 2 * y / self.loss.sigma**2
+        return 2 * math.pi * y / (DIGITS + self.loss.stretch(c, angle) + max(GROWTH, self._growth(c)))
+
+    def _growth(self, c: float) -> float:
+        """Nats by which what passes may grow off the real line: there the gate is -ln cos θ widths farther out.
+
+        That multiplies an integrand that rises by s nats a width by cos^-s θ; s is largest where the gate has shut.
+        """
+        end = self.edge + self.width * SHUT
+        share = -math.expm1(float(self.loss.log_weights[0] - self.loss.log_ratio(np.float64(end))))
+        rise = self.width * abs(self.loss.power(c)) * self.loss.steps / self.loss.sigma**2 * share
+        return -math.log(math.cos(2 * HEIGHT)) * rise + 3.0
 
     def _logs(self, c: float, x: Complexes, h: float) -> Complexes:
         """The log integrand of M(c) times the step."""
@@ -123,6 +137,11 @@ class Gate:
         x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
         logs = self._logs(c, x, h) + _log_shut(x, self)
         return np.asarray(x[logs > np.max(logs) - FAINT])
+
+
+def _widest(loss: SampledGaussianLoss) -> float:
+    """The widest gate whose strip, 2 HEIGHT widths to each side, stays where the ratio has no zeros and one branch."""
+    return 2.8 * loss.sigma**2 / (loss.steps * 4 * HEIGHT)
 
 
 def _log_shut(x: Floats, gate: Gate) -> Floats:

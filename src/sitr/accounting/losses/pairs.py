@@ -190,7 +190,10 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     moved = np.where(forward.losses < 700, np.log1p(q * np.expm1(near)), forward.losses + math.log(q))
     losses = np.append(math.log1p(-q), moved)
     mixed = np.append((1 - q) * only_q, np.exp(log_q + moved))
-    return Pair(Atoms.of(losses, mixed, q * forward.infinite_mass), Atoms.of(-losses[::-1], masses[::-1]))
+    uneven = bool(forward.infinite_mass or only_q)
+    return Pair(
+        Atoms.of(losses, mixed, q * forward.infinite_mass, uneven), Atoms.of(-losses[::-1], masses[::-1], 0.0, uneven)
+    )
 
 
 def _cells_of_interval(loss: IntervalLoss) -> Pair:

@@ -92,7 +92,10 @@ class SampledGaussianLoss(Loss):
         grown: Any = 0.0
         for j in range(1, self.steps + 1):
             grown = grown + self.weights[j] * expm1(np.where(small, self._shift(j, x), 0.0))
-        return log1p(grown) if np.all(small) else np.where(small, log1p(grown), self._large_log_ratio(x))
+        small = small & (np.real(grown) > -0.5)  # and where r is far under one, its own size keeps the digits
+        if np.all(small):
+            return log1p(grown)
+        return np.where(small, log1p(np.where(small, grown, 0.0)), self._large_log_ratio(x))
 
     def _shift(self, j: int, x: Complexes | Floats) -> Complexes | Floats:
         """Return the log ratio of the normal moved by j to the unmoved one."""
@@ -385,10 +388,13 @@ class SampledGaussianLoss(Loss):
         if x is None:  # as a bound: without sampling it would be this
             return (self.steps / self.sigma) ** 2 / 2
         losses = self.log_ratio(x) * (1 if self.removes else -1)
+        density = np.exp(self._log_density(x))
+        if float(np.max(np.abs(losses) * (density > 0))) > 1e-2:  # no cancellation to fear, and e^-L may be no number
+            return float(h * np.sum(density * losses))
         # E L = E[L + e^{-L} - 1]: every term is positive, so a tiny mean keeps its digits.
         with np.errstate(over="ignore"):
             terms = np.where(np.abs(losses) < 1e-4, losses**2 / 2 - losses**3 / 6, losses + np.expm1(-losses))
-            return float(h * np.sum(np.exp(self._log_density(x)) * np.where(np.isfinite(terms), terms, 0.0)))
+            return float(h * np.sum(density * np.where(np.isfinite(terms), terms, 0.0)))
 
 
 _SHIFTS = 12

@@ -117,7 +117,10 @@ class SampledCurve(Loss):
         logs = logs + ratios if self.removes else logs
         if not panels:  # masses of atoms carry rounding; rules are as good as their bound
             logs = logs - log_sum_exp(logs)
-        return Atoms(ratios, logs) if self.removes else Atoms(-ratios[::-1], logs[::-1])
+        uneven = bool(self.pair.forward.infinite_mass or self.pair.backward.infinite_mass)
+        if self.removes:
+            return Atoms(ratios, logs, uneven=uneven)
+        return Atoms(-ratios[::-1], logs[::-1], uneven=uneven)
 
     def _under_q(self, panels: int) -> tuple[Floats, Floats]:
         """Return the finite l, ascending, and the logs of their masses under Q."""
