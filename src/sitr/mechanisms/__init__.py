@@ -10,11 +10,15 @@ from .propose import StableMedian, StableMode, ptr_median, ptr_mode
 from .quantiles import Quantile, quantile
 from .responses import Estimate, Responses, randomized_response
 from .selection import Selection, exponential_mechanism, permute_and_flip
+from .sums import BoundedMean, BoundedSum, BoundedVariance, bounded_mean, bounded_sum, bounded_variance
 from .threshold import AboveThreshold, above_threshold
 
 __all__ = [
     "AboveThreshold",
     "AdditiveNoise",
+    "BoundedMean",
+    "BoundedSum",
+    "BoundedVariance",
     "Estimate",
     "Mechanism",
     "PartitionSelection",
@@ -24,6 +28,9 @@ __all__ = [
     "StableMedian",
     "StableMode",
     "above_threshold",
+    "bounded_mean",
+    "bounded_sum",
+    "bounded_variance",
     "exponential_mechanism",
     "gaussian",
     "laplace",
