@@ -4,6 +4,7 @@ Each is made by a plain function and is one object: its `event` is what a releas
 """
 
 from .additive import AdditiveNoise, gaussian, laplace
+from .blueprint import Analysis, Blueprint
 from .mechanism import Mechanism
 from .partitions import PartitionSelection, select_partitions
 from .propose import StableMedian, StableMode, ptr_median, ptr_mode
@@ -16,6 +17,8 @@ from .threshold import AboveThreshold, above_threshold
 __all__ = [
     "AboveThreshold",
     "AdditiveNoise",
+    "Analysis",
+    "Blueprint",
     "BoundedMean",
     "BoundedSum",
     "BoundedVariance",
