@@ -122,8 +122,8 @@ class Blueprint:
         Args:
             delta: Where ε is stated: in [0, 1).
 
-        Privacy: reads no data. ε of all together is a bracket that holds the truth (THEORY 4.5); with δ counted once for
-        all of them, it may be more than the sum of the steps' own at that δ, never more than that of their pure ε.
+        Privacy: reads no data. ε of all together is a bracket that holds the truth (THEORY 4.5). As δ is spent once and
+        not once for each step, it may be more than the sum of the steps' own at that δ.
 
         Example:
             >>> from sitr.mechanisms import gaussian

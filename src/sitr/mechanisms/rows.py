@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +24,7 @@ from .samplers.table import Integers
 
 CHUNK = 2**16  # rows that are added as int64, in two halves, before Python's integers take over
 HALF = 32
+LOW = 2**HALF - 1
 FARTHEST = 2**48  # steps from 0 that a bound may lie: doubles are put there exactly, and events take as many
 
 
@@ -96,27 +96,27 @@ class Rows:
             >>> rows.power_sums("values", [3, 4.4, float("inf"), float("nan"), None], 2)
             (3, 17, 125)
         """
+        rows = read(name, values)
         totals = [0] * (degree + 1)
-        for steps in self._steps(read(name, values)):
+        for first in range(0, rows.size, CHUNK):
+            steps = self._steps(rows[first : first + CHUNK])
             totals[0] += steps.size
+            raised = steps
             for power in range(1, degree + 1):
-                raised = steps**power
-                high, low = raised >> HALF, raised & (2**HALF - 1)
-                totals[power] += (int(np.sum(high)) << HALF) + int(np.sum(low))
+                totals[power] += (int((raised >> HALF).sum()) << HALF) + int((raised & LOW).sum())
+                raised = raised * steps if power < degree else raised
         return tuple(totals)
 
-    def _steps(self, rows: NDArray[np.float64]) -> Iterator[Integers]:
-        """Steps from the lower bound, a chunk at a time: clipped, rounded to the nearest grid point, kept inside."""
-        for first in range(0, rows.size, CHUNK):
-            chunk = rows[first : first + CHUNK]
-            there = ~np.isnan(chunk)
-            if self.missing is None:
-                chunk = chunk[there]
-            clipped = np.clip(chunk, self.low, self.high)
-            if self.missing is not None:
-                clipped = np.where(there, clipped, self.span.value(self.missing))
-            steps = np.rint(np.ldexp(clipped, -(self.span.exponent or 0))).astype(np.int64)
-            yield np.clip(steps, self.span.lower, self.span.upper) - self.span.lower
+    def _steps(self, rows: NDArray[np.float64]) -> Integers:
+        """Steps from the lower bound: clipped, rounded to the nearest grid point, kept inside the bounds."""
+        missing = np.isnan(rows)
+        if self.missing is None:
+            rows = rows[~missing]
+        else:
+            rows = np.where(missing, self.span.value(self.missing), rows)
+        clipped = np.minimum(np.maximum(rows, self.low), self.high)
+        steps = np.rint(np.ldexp(clipped, -(self.span.exponent or 0))).astype(np.int64)
+        return np.minimum(np.maximum(steps, self.span.lower), self.span.upper) - self.span.lower
 
 
 def read(name: str, values: Any) -> NDArray[np.float64]:
@@ -136,7 +136,7 @@ def read(name: str, values: Any) -> NDArray[np.float64]:
         array = None
     column = array is not None and array.ndim == 1
     if array is not None and column and array.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # long doubles beyond the largest double
             found = array.astype(np.float64)
         return np.where(np.ma.getmaskarray(values), np.nan, found) if np.ma.isMaskedArray(values) else found
     if isinstance(values, (list, tuple)):

@@ -7,6 +7,7 @@ rows: the farthest grid point inside the bounds. Nothing is refused because of w
 from __future__ import annotations
 
 import math
+import operator
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ class BoundedSum(Mechanism):
 
     def _drawn(self, value: int, source: Source | None) -> Any:
         noisy = value if source is None else value + int(self._noise.noise(source)[0])
-        return noisy if self._rows.span.exponent is None else float(noisy * self._rows.span.step)
+        exponent = self._rows.span.exponent
+        return noisy if exponent is None else math.ldexp(noisy, exponent)
 
 
 def bounded_sum(
@@ -169,7 +171,8 @@ class Moments(Mechanism):
             (rows.span.value(rows.span.lower), rows.span.value(rows.span.upper)),
         )
         self._inverse = design.inverse
-        self._scales = np.array([float(rows.width) ** degree for degree in design.degrees])
+        self._scales = [rows.width**degree for degree in design.degrees]
+        self._mean = self._mean_error()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.event!r})"
@@ -198,12 +201,24 @@ class Moments(Mechanism):
         drawn = [] if source is None else [int(one) for noise in self._noises for one in noise.noise(source)]
         noisy = [value + noise for value, noise in zip(exact, drawn, strict=True)] if drawn else exact
         known = [] if self._design.counts else [float(checked[0])]
-        sums = self._inverse @ np.array([*known, *(np.array([float(one) for one in noisy]) / self._scales)])
+        sums = self._inverse @ np.array([*known, *map(operator.truediv, noisy, self._scales)])
         value, place = self._estimate(sums)
         return self._scaled(value, self._error(float(sums[0]), place))
 
     def _drawn(self, value: tuple[int, ...], source: Source | None) -> float:
         return self._answered(value, source)[0]
+
+    def _mean_error(self) -> float:
+        """What the noises move a mean by at most, with one person: (-m, 1) of them for m = 0 or 1, the worst."""
+        rest = (0.0,) * (self.degree - 1)
+        weights = [self._weights((-mean, 1.0, *rest)) for mean in (0.0, 1.0)]
+        together: Callable[[Floats], Any] = np.linalg.norm if self._independent else np.sum
+        return max(float(together(one)) for one in weights)
+
+    @property
+    def _independent(self) -> bool:
+        """Whether what noises stay within holds for each alone, and they are Gaussian: then squares add up."""
+        return self.degree == 1 and not self._design.joint
 
     def _weights(self, functional: tuple[float, ...]) -> Floats:
         """How much of each statistic's noise a sum over (n, Σt, Σt²) has, in multiples of what that stays within."""
@@ -218,12 +233,10 @@ class BoundedMean(Moments):
     degree = 1
 
     def _estimate(self, sums: Floats) -> tuple[float, float]:
-        return float(np.clip(sums[1] / max(sums[0], 1.0), 0, 1)), 0.5
+        return min(max(float(sums[1]) / max(float(sums[0]), 1.0), 0.0), 1.0), 0.5
 
     def _error(self, count: float, place: float) -> float:
-        weights = [self._weights((-mean, 1.0)) for mean in (0.0, 1.0)]
-        norm: Callable[[Floats], Any] = np.sum if self._design.joint else np.linalg.norm
-        return min(max(float(norm(one)) for one in weights) / count, 1.0) if count >= 1 else 1.0
+        return min(self._mean / count, 1.0) if count >= 1 else 1.0
 
     def _scaled(self, value: float, error: float) -> tuple[float, float]:
         low, high = self.bounds
@@ -236,17 +249,17 @@ class BoundedVariance(Moments):
     degree = 2
 
     def _estimate(self, sums: Floats) -> tuple[float, float]:
-        count = max(sums[0], 1.0)
-        mean = float(sums[1] / count)
-        return float(np.clip(sums[2] / count - mean**2, 0, 0.25)), mean
+        count, first, second = map(float, sums)
+        count = max(count, 1.0)
+        mean = first / count
+        return min(max(second / count - mean**2, 0.0), 0.25), mean
 
     def _error(self, count: float, place: float) -> float:
         if count < 1:
             return 0.25
         farthest = max(abs(place), abs(1 - place)) ** 2
-        mean = max(float(np.sum(self._weights((-m, 1.0, 0.0)))) for m in (0.0, 1.0)) / count
         around = [self._weights((place**2 - square, -2 * place, 1.0)) for square in (0.0, farthest)]
-        return min(max(float(np.sum(one)) for one in around) / count + mean**2, 0.25)
+        return min(max(float(one.sum()) for one in around) / count + (self._mean / count) ** 2, 0.25)
 
     def _scaled(self, value: float, error: float) -> tuple[float, float]:
         width = self.bounds[1] - self.bounds[0]
