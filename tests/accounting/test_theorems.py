@@ -123,7 +123,7 @@ class TestKairouzOhViswanath:
         event = ApproximateDP(epsilon, delta) * count
         points = theorems.kairouz_oh_viswanath_points(event)
         exact = event.delta([point.epsilon for point in points])
-        rounded = 2.0**-50 * count * epsilon  # what the largest loss of all may be rounded by
+        rounded = 2.0**-49 * count * epsilon  # what the largest loss of all may be rounded by
         assert [point.delta for point in points] == pytest.approx(exact.upper, rel=1e-6, abs=1e-15 + rounded)
 
     @settings(max_examples=60)

@@ -84,7 +84,7 @@ def epsilon_of_orders(mixes: list[Mix], delta: float, *, only_chernoff: bool = F
     worst = epsilon_of(mixes[0], delta)
     for mix in mixes[1:]:
         if mix.infinite_mass > 0 or _chernoff(mix, delta, enough=worst.lower) > worst.lower:
-            worst = worst.worst(epsilon_of(mix, delta))
+            worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0))
     return worst
 
 
@@ -126,8 +126,8 @@ def _with_infinity(mix: Mix, delta: float) -> float:
     return mix.infinite_mass + (1 - mix.infinite_mass) * delta
 
 
-def epsilon_of(mix: Mix, delta: float) -> Found:
-    """Bracket the least ε ≥ 0 with δ_mix(ε) ≤ delta, for one order."""
+def epsilon_of(mix: Mix, delta: float, floor: float = 0.0) -> Found:
+    """Bracket the least ε ≥ 0 with δ_mix(ε) ≤ delta, for one order; one that is under `floor` need not be narrow."""
     if mix.infinite_mass > delta * (1 + ROUNDED):
         return Found(math.inf, math.inf, "infinite-loss mass")
     if mix.infinite_mass >= delta:
@@ -136,7 +136,7 @@ def epsilon_of(mix: Mix, delta: float) -> Found:
         return Found(0.0 if mix.infinite_mass > delta else largest, largest if known else math.inf, "largest loss")
     finite = (delta - mix.infinite_mass) / (1 - mix.infinite_mass)
     if mix.infinite_mass == 0:
-        return _finite_epsilon(mix, finite)
+        return _finite_epsilon(mix, finite, floor)
     # The difference is known to a few units of δ only, which matters where δ is nearly all infinite-loss mass.
     slack = 16 * UNIT * delta / (1 - mix.infinite_mass)
     if finite <= slack:
@@ -145,7 +145,7 @@ def epsilon_of(mix: Mix, delta: float) -> Found:
     return Found(_finite_epsilon(mix, finite + slack).lower, safe.upper, safe.method)
 
 
-def _finite_epsilon(mix: Mix, delta: float) -> Found:
+def _finite_epsilon(mix: Mix, delta: float, floor: float = 0.0) -> Found:
     """Bracket ε for the law given that every loss is finite."""
     if delta >= 1 or mix.largest <= 0:
         return Found(0.0, 0.0, "largest loss")
@@ -153,7 +153,7 @@ def _finite_epsilon(mix: Mix, delta: float) -> Found:
     if found.narrow:
         return found
     closed = _closed_form(mix)
-    return found.meet(closed.epsilon(delta) if closed is not None else _numerical(mix, delta))
+    return found.meet(closed.epsilon(delta) if closed is not None else _numerical(mix, delta, floor))
 
 
 class ClosedForm:
@@ -219,7 +219,7 @@ def _top_atom(mix: Mix, delta: float) -> Found:
     return Found(max(lower * (1 - 1e-14), 0.0), largest * (1 + 1e-14), "largest loss")
 
 
-def _numerical(mix: Mix, delta: float) -> Found:
+def _numerical(mix: Mix, delta: float, floor: float) -> Found:
     log_delta = math.log(delta)
     few = enumerated(mix)
     if few is not None and few[0].losses.size <= FEW:
@@ -242,6 +242,8 @@ def _numerical(mix: Mix, delta: float) -> Found:
     if rare_laws(mix) and grid.whisper > 0:
         return _rare(mix, found, delta, c)
     found = found.meet(_on_line(mix, grid, start, delta))
+    if found.upper <= floor:
+        return found
     if rare_laws(mix) and not found.narrow:
         found = _rare(mix, found, delta, c)
         return found if found.within(RARE) else _harder(mix, found, delta)
@@ -259,7 +261,11 @@ def _rare(mix: Mix, found: Found, delta: float, c: float) -> Found:
     log_delta = math.log(delta)
     high = truncated_epsilon(mix, delta)
     found = found.meet(Found(0.0, high, "truncated Chernoff"))
-    if found.upper == 0.0:
+    others = mix.without(rare_laws(mix))
+    alone = bool(not others.parts and not others.m2)
+    if not alone:  # what is released without the rare steps can only cost less
+        found = found.meet(Found(epsilon_of(others, delta).lower, math.inf, "without rare steps"))
+    if found.within(RARE):
         return found
     jump = single_jump(mix, delta, found.upper)
     cut, gated, split = ((cut_at, "cut line", high), (gated_at, "gated line", jump), (split_at, "split line", jump))
@@ -269,7 +275,8 @@ def _rare(mix: Mix, found: Found, delta: float, c: float) -> Found:
             found = found.meet(_on_line(mix, grid, found.upper, delta))
     gentle = min(loss.sigma for loss, _ in rare_laws(mix)) > GENTLE
     single = (gated, split) if gentle else (split, gated)
-    ways = single if jump >= MANY * high else (cut, *single) if len(rare_laws(mix)) == len(mix.parts) else (cut,)
+    many = jump < MANY * high
+    ways = (cut, *single) if alone == many else (cut,) if many else single
     for way, method, start in ways:
         if found.within(FAIR if method != ways[0][1] and cut in ways else RARE):
             return found

@@ -15,6 +15,7 @@ MOST_TUNINGS = 6
 STALLED = 8  # so many questions without progress are enough
 ROUNDING = 1e-15
 NEAR = 1e-5  # how near to the minimum, relative to its ε, the first points come
+WIDE = 1e-4  # and at which it starts again
 WIDTH = 1e-8  # the relative width of the power at which asking stops
 
 
@@ -49,7 +50,15 @@ def _power(forward: Mix, backward: Mix, x: float) -> Found:
     low = -min(backward.largest, 5.0)
     points = {e: profile.point(e, x) for e in (low, min(max(start, low), high), high)}
     points[-math.inf] = _Point(0.0, 1.0, 1.0)
-    _approach(points, lambda e: profile.point(e, x), low, high)
+    found = _closed_in(points, profile, x)
+    if found.upper - found.lower > WIDE * found.upper:  # chords see little of a minimum that is far under its neighbours
+        _approach(points, lambda e: profile.point(e, x), low, high)
+        found = _closed_in(points, profile, x)
+    return found
+
+
+def _closed_in(points: dict[float, _Point], profile: _Profile, x: float) -> Found:
+    """Ask where two chords meet, until the bounds meet as well or no question helps."""
     gaps: list[float] = []
     for _ in range(MOST_QUESTIONS):
         ordered = [points[e] for e in sorted(points)]
