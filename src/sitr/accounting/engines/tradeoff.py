@@ -51,7 +51,9 @@ def _power(forward: Mix, backward: Mix, x: float) -> Found:
     points = {e: profile.point(e, x) for e in (low, min(max(start, low), high), high)}
     points[-math.inf] = _Point(0.0, 1.0, 1.0)
     found = _closed_in(points, profile, x)
-    if found.upper - found.lower > WIDE * found.upper:  # chords see little of a minimum that is far under its neighbours
+    if (
+        found.upper - found.lower > WIDE * found.upper
+    ):  # chords see little of a minimum that is far under its neighbours
         _approach(points, lambda e: profile.point(e, x), low, high)
         found = _closed_in(points, profile, x)
     return found
