@@ -3,6 +3,7 @@
 import math
 import random
 import warnings
+from collections import deque
 from contextlib import nullcontext, suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -79,15 +80,29 @@ def test_what_is_missing_is_left_out_or_stands_for_a_number():
 @pytest.mark.parametrize(
     "strange", ["two", None, 10**400, -(10**400), Decimal("1e999"), 2**64, True, Fraction(1, 3), ()]
 )
-def test_one_row_changes_nothing_about_the_others(strange):
+@pytest.mark.parametrize("few", [1, 5, 9])
+def test_one_row_changes_nothing_about_the_others(strange, few):
     """A row may change how the list is read; what the others add stays the same, and nothing is said."""
     rows = Rows.of((-1e15, 1e15), None, finest=2**40)
     generator = random.Random(1)
-    others = [generator.choice([2**53 + 1, 0.1, -7, 1e300, -1e14 / 3]) for _ in range(20)]
+    kinds = [
+        2**53 + 1,
+        0.1,
+        -7,
+        1e300,
+        -1e14 / 3,
+        np.float32(0.1),
+        np.int64(2**62 + 1),
+        np.array(3.0),
+        np.longdouble("0.1"),
+    ]
+    others = [generator.choice(kinds[:few]) for _ in range(20)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         alone, together = (rows.power_sums("values", values, 1) for values in ([strange], [*others, strange]))
+        apart = [rows.power_sums("values", [other], 1) for other in [*others, strange]]
         assert together == tuple(np.add(rows.power_sums("values", others, 1), alone))
+        assert together == tuple(map(sum, zip(*apart, strict=True)))
 
 
 def test_columns_of_many_kinds_are_read():
@@ -100,6 +115,7 @@ def test_columns_of_many_kinds_are_read():
     assert math.isnan(masked[1])
     assert read("values", np.array([np.longdouble("1e4000")])).tolist() == [math.inf]
     assert read("values", []).size == read("values", ()).size == 0
+    assert read("values", range(3)).tolist() == read("values", deque([0, 1, 2])).tolist() == [0.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +27,7 @@ from .samplers.table import Integers
 CHUNK = 2**16  # rows that are added as int64, in two halves, before Python's integers take over
 HALF = 32
 LOW = 2**HALF - 1
+PLAIN = frozenset({bool, int, float, np.float64, np.int64})  # types that NumPy reads together as we read each
 FARTHEST = 2**48  # steps from 0 that a bound may lie: doubles are put there exactly, and events take as many
 
 
@@ -123,30 +126,33 @@ def read(name: str, values: Any) -> NDArray[np.float64]:
     """Return rows as doubles, NaN for what is no number; refuse only what its type shows to be no column.
 
     Each row is rounded by itself and in order, so that clipping comes out as if it had been done before. True and
-    False are 1 and 0.
+    False are 1 and 0. Where types differ from row to row, each is read alone: NumPy would let one decide for all.
 
     Example:
         >>> read("values", [1, None, "two", 10**400, True])
         array([ 1., nan, nan, inf,  1.])
     """
-    array: NDArray[Any] | None
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, OverflowError):  # ragged, or whole numbers beyond any double
-        array = None
-    column = array is not None and array.ndim == 1
-    if array is not None and column and array.dtype.kind in "biuf":
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray, memoryview)):
+        rows: Any = list(values)
+        if set(map(type, rows)) <= PLAIN:
+            with suppress(OverflowError):  # a whole number beyond any double, beside a float
+                found = np.asarray(rows)
+                if found.dtype.kind in "biuf":
+                    return found.astype(np.float64)
+        return np.array([_number(row) for row in rows], dtype=np.float64)
+    typed = hasattr(values, "dtype") or hasattr(values, "__array__")
+    array = np.asarray(values) if typed else np.empty(())
+    if array.ndim == 1 and array.dtype == object:
+        return np.array([_number(row) for row in array], dtype=np.float64)
+    if array.ndim == 1 and array.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # long doubles beyond the largest double
             found = array.astype(np.float64)
         return np.where(np.ma.getmaskarray(values), np.nan, found) if np.ma.isMaskedArray(values) else found
-    if isinstance(values, (list, tuple)):
-        return np.array([_number(entry) for entry in values], dtype=np.float64)
-    if array is not None and column and array.dtype == object:
-        return np.array([_number(entry) for entry in array], dtype=np.float64)
     raise InvalidArgument(f"{name} is not a column of numbers.", do="Pass a list or a one-dimensional array of them.")
 
 
 def _number(entry: Any) -> float:
+    """One row; what is no real number is NaN."""
     if not isinstance(entry, (numbers.Real, Decimal, np.bool_)):
         return math.nan
     try:

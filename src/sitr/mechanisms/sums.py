@@ -85,7 +85,8 @@ def bounded_sum(
     Privacy: discrete Laplace or Gaussian noise, charged by its own curve (THEORY 2.4). Rows are rounded to a grid, each
     by itself, and added as integers of any size, so the sum is exact, in any order, for any number of rows. One row
     adds a grid point between the bounds, or nothing; so the sensitivity is the larger of |lower| and |upper| under
-    `add_remove`, and upper - lower under `replace_one` (THEORY 1.1), both of the grid points, which are attained.
+    `add_remove`, and upper - lower under `replace_one` (THEORY 1.1), both of the grid points, which are attained. The
+    time tells how many rows there are and, of a list, whether all are plain numbers; that of a typed array does not.
 
     Example:
         >>> total = bounded_sum(bounds=(0, 100), epsilon=1.0, integers=True)
