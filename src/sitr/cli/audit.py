@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..mechanisms import Mechanism
 
 ERROR = 0.05  # of all audits together: the probability of accusing any mechanism wrongly
+RISK = 0.01  # the δ of mechanisms that have one: often enough for an audit to see
 OFTEN = 200  # the progress bar moves after so many releases
 
 
@@ -29,15 +30,31 @@ class Case(NamedTuple):
 
 def catalogue() -> list[Case]:
     """Every mechanism that is shipped: one line each."""
-    from ..mechanisms import gaussian, laplace
+    from .. import mechanisms as m
 
+    some, ages = [0.25] * 8, [4, 5] * 6
+    one: Any = {"epsilon": 1.0, "sensitivity": 1, "integers": True}
+    pick, scores = {**one, "candidates": ["a", "b"]}, ([0, 1], [1, 0])
+    median = m.ptr_median(epsilon=1.0, delta=RISK, bounds=(0, 10), proposed_sensitivity=2, integers=True)
     return [
-        Case("laplace, integers", laplace(epsilon=1.0, sensitivity=1, integers=True), 0, 1),
-        Case("laplace, floats", laplace(epsilon=1.0, sensitivity=1.0), 0.0, 1.0),
-        Case("laplace, vectors", laplace(epsilon=1.0, sensitivity=1.0, length=3), [0.0] * 3, [0.0, 1.0, 0.0]),
-        Case("gaussian, integers", gaussian(scale=2.0, sensitivity=2, integers=True), 0, 2),
-        Case("gaussian, floats", gaussian(scale=1.0, sensitivity=1.0), 0.0, 1.0),
-        Case("gaussian, vectors", gaussian(scale=1.0, sensitivity=1.0, length=4), [0.0] * 4, [0.5] * 4),
+        Case("laplace, integers", m.laplace(**one), 0, 1),
+        Case("laplace, floats", m.laplace(epsilon=1.0, sensitivity=1.0), 0.0, 1.0),
+        Case("laplace, vectors", m.laplace(epsilon=1.0, sensitivity=1.0, length=3), [0.0] * 3, [0.0, 1.0, 0.0]),
+        Case("gaussian, integers", m.gaussian(scale=2.0, sensitivity=2, integers=True), 0, 2),
+        Case("gaussian, floats", m.gaussian(scale=1.0, sensitivity=1.0), 0.0, 1.0),
+        Case("gaussian, vectors", m.gaussian(scale=1.0, sensitivity=1.0, length=4), [0.0] * 4, [0.5] * 4),
+        Case("bounded_sum, integers", m.bounded_sum(epsilon=1.0, bounds=(0, 10), integers=True), [3], [3, 99]),
+        Case("bounded_sum, floats", m.bounded_sum(rho=0.5, bounds=(-1.0, 0.5)), some, [*some, -1.0]),
+        Case("bounded_mean", m.bounded_mean(rho=0.5, bounds=(0.0, 1.0)), some, [*some, 1.0]),
+        Case("bounded_variance", m.bounded_variance(epsilon=1.0, bounds=(0.0, 1.0)), some, [*some, 1.0]),
+        Case("exponential_mechanism", m.exponential_mechanism(**pick), *scores),
+        Case("permute_and_flip", m.permute_and_flip(**pick), *scores),
+        Case("above_threshold", m.above_threshold(threshold=2, **one), [0, 0, 0, 1], [1, 1, 1, 0]),
+        Case("quantile", m.quantile(q=0.5, epsilon=1.0, bounds=(0, 10), integers=True), [5], [5, 0]),
+        Case("ptr_median", median, ages, [*ages, 9]),
+        Case("ptr_mode", m.ptr_mode(epsilon=1.0, delta=RISK), {"a": 5}, {"a": 6}),
+        Case("select_partitions", m.select_partitions(epsilon=1.0, delta=RISK), {"a": 5}, {"a": 6}),
+        Case("randomized_response", m.randomized_response(epsilon=1.0), 0, 1),
     ]
 
 
@@ -45,7 +62,7 @@ def catalogue() -> list[Case]:
 @click.option(
     "--samples",
     type=click.IntRange(100, 10**9),
-    default=20_000,
+    default=15_000,
     show_default=True,
     help="Releases of each mechanism for each of two inputs; more of them see smaller bugs.",
 )

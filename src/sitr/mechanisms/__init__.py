@@ -4,17 +4,24 @@ Each is made by a plain function and is one object: its `event` is what a releas
 """
 
 from .additive import AdditiveNoise, gaussian, laplace
+from .blueprint import Analysis, Blueprint
 from .mechanism import Mechanism
 from .partitions import PartitionSelection, select_partitions
 from .propose import StableMedian, StableMode, ptr_median, ptr_mode
 from .quantiles import Quantile, quantile
 from .responses import Estimate, Responses, randomized_response
 from .selection import Selection, exponential_mechanism, permute_and_flip
+from .sums import BoundedMean, BoundedSum, BoundedVariance, bounded_mean, bounded_sum, bounded_variance
 from .threshold import AboveThreshold, above_threshold
 
 __all__ = [
     "AboveThreshold",
     "AdditiveNoise",
+    "Analysis",
+    "Blueprint",
+    "BoundedMean",
+    "BoundedSum",
+    "BoundedVariance",
     "Estimate",
     "Mechanism",
     "PartitionSelection",
@@ -24,6 +31,9 @@ __all__ = [
     "StableMedian",
     "StableMode",
     "above_threshold",
+    "bounded_mean",
+    "bounded_sum",
+    "bounded_variance",
     "exponential_mechanism",
     "gaussian",
     "laplace",

@@ -44,11 +44,15 @@ class AdditiveNoise(Mechanism):
     def __repr__(self) -> str:
         return f"AdditiveNoise({self.event!r}, scale={self.scale:g})"
 
+    def noise(self, source: Source) -> Integers:
+        """Return noise alone, in grid steps, for a mechanism that adds it to integers of its own."""
+        return self._draw(self.grid.count, source)
+
     def _checked(self, value: Any) -> Integers:
         return self.grid.placed("value", value)
 
     def _drawn(self, value: Integers, source: Source | None) -> Any:
-        return self.grid.value(value if source is None else value + self._draw(value.size, source))
+        return self.grid.value(value if source is None else value + self.noise(source))
 
 
 def laplace(
@@ -215,6 +219,6 @@ def in_range(noise: float, least: float, most: float) -> None:
         )
 
 
-def laplace95(scale: float) -> int:
-    """The least k with P(|X| > k) = 2 r^{k+1} / (1 + r) ≤ 0.05."""
-    return max(math.ceil(scale * (math.log(2 / 0.05) - math.log1p(math.exp(-1 / scale))) - 1), 0)
+def laplace95(scale: float, missed: float = 0.05) -> int:
+    """The least k with P(|X| > k) = 2 r^{k+1} / (1 + r) ≤ 0.05, or another probability."""
+    return max(math.ceil(scale * (math.log(2 / missed) - math.log1p(math.exp(-1 / scale))) - 1), 0)

@@ -35,9 +35,16 @@ class Mechanism(ABC):
         Privacy: one release costs `event`, under its adjacency.
         """
         source: Source | None = None if unsafe_without_noise else source_of(unsafe_seed)
-        checked = self._checked(value)
-        private = source is not None and source.private
-        return Release(self._drawn(checked, source), self.error95, self.event, private=private)
+        return self._released(self._checked(value), source)
+
+    def _released(self, checked: Any, source: Source | None) -> Release:
+        """Return the release of a value that was checked: from here on nothing is refused."""
+        value, error95 = self._answered(checked, source)
+        return Release(value, error95, self.event, private=source is not None and source.private)
+
+    def _answered(self, checked: Any, source: Source | None) -> tuple[Any, Any]:
+        """Return the answer and what the noise stays within, which may be computed of the answer and of it alone."""
+        return self._drawn(checked, source), self.error95
 
     @abstractmethod
     def _checked(self, value: Any) -> Any:
