@@ -20,6 +20,8 @@ from .samplers.table import Integers
 FINENESS = 20  # a grid of floats is 2^20 times finer than the noise
 FARTHEST = 2**52  # grid points that a float can still tell apart, with room for noise
 FARTHEST_INTEGER = 2**61
+WHOLE = (int, np.integer)
+FLOATS = (float, np.floating)
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,22 @@ class Grid:
         coordinate; what lies beyond the farthest point is moved there, which brings neighbours no farther apart.
         """
         array = self._numbers(name, value)
+        farthest = FARTHEST_INTEGER if self.exponent is None else FARTHEST
+        if array.dtype == object:
+            nearest = (round(_exactly(number) / self.step) for number in array)
+            return np.array([min(max(steps, -farthest), farthest) for steps in nearest], dtype=np.int64)
         if self.exponent is None:
-            return np.asarray(np.clip(array, -FARTHEST_INTEGER, FARTHEST_INTEGER), dtype=np.int64)
-        with np.errstate(over="ignore"):
-            steps = np.rint(np.ldexp(array, -self.exponent))
-        return np.asarray(np.clip(steps, -FARTHEST, FARTHEST), dtype=np.int64)
+            steps = array
+        elif array.dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                steps = np.rint(np.ldexp(array, -self.exponent))
+        elif self.exponent > 0:  # the last bit that is shifted out rounds
+            steps = (array >> self.exponent) + (array >> self.exponent - 1 & 1)
+        else:  # what is beyond the farthest point is moved there first, so that nothing overflows
+            reach = max(FARTHEST.bit_length() - 1 + self.exponent, 0)
+            inside = np.asarray(np.clip(array, -(1 << reach), 1 << reach), dtype=np.int64)
+            steps = inside << min(-self.exponent, FARTHEST.bit_length() - 1)
+        return np.asarray(np.clip(steps, -farthest, farthest), dtype=np.int64)
 
     def value(self, steps: Integers) -> Any:
         """Return what lies so many steps out: a number, or an array of them."""
@@ -80,19 +93,28 @@ class Grid:
             array = np.asarray(value)
         except (TypeError, ValueError):
             raise refusal from None
-        if self.exponent is None and array.dtype == object:  # Python's own whole numbers have no largest
-            array = _bounded(array)
-        allowed = "iu" if self.exponent is None else "iuf"
-        if array.dtype.kind not in allowed or array.shape != (() if self.length is None else (self.length,)):
+        coarse = self.exponent is None or self.exponent > 0
+        mixed = coarse and array.dtype.kind == "f" and isinstance(value, (list, tuple))
+        if mixed and any(isinstance(number, WHOLE) for number in value):
+            array = np.array(value, dtype=object)  # NumPy made floats of whole numbers that may be too large for them
+        shape = () if self.length is None else (self.length,)
+        if array.shape != shape or not _all_numbers(array, floats=self.exponent is not None):
             raise refusal
-        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-            raise refusal
-        return np.atleast_1d(array if self.exponent is None else array.astype(np.float64))
+        wide = {"i": np.int64, "u": np.uint64, "f": np.float64}.get(array.dtype.kind, object)
+        return np.atleast_1d(array.astype(np.result_type(array.dtype, wide), copy=False))
 
 
-def _bounded(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of large Python integers as int64, moved to the farthest point where they are beyond it."""
-    if not all(type(number) is int for number in array.ravel()):
-        return array
-    bounded = [min(max(number, -FARTHEST_INTEGER), FARTHEST_INTEGER) for number in array.ravel()]
-    return np.array(bounded, dtype=np.int64).reshape(array.shape)
+def _all_numbers(array: NDArray[Any], floats: bool) -> bool:
+    """Whether an array holds whole numbers alone, or also finite floats where those are allowed."""
+    if array.dtype == object:  # Python's own whole numbers have no largest
+        return all(
+            (isinstance(number, WHOLE) and not isinstance(number, bool))
+            or (floats and isinstance(number, FLOATS) and bool(np.isfinite(number)))
+            for number in array.ravel()
+        )
+    return array.dtype.kind in "iu" or (floats and array.dtype.kind == "f" and bool(np.all(np.isfinite(array))))
+
+
+def _exactly(number: Any) -> Fraction:
+    """Return a number of Python or NumPy as it is."""
+    return Fraction(int(number)) if isinstance(number, WHOLE) else Fraction(*number.as_integer_ratio())

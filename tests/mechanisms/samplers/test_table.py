@@ -5,10 +5,12 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sitr.mechanisms.randomness import SYSTEM, Seeded, System
 from sitr.mechanisms.samplers.laws import Coin, Digit, Normal, TwoSided
-from sitr.mechanisms.samplers.table import BATCH, OPEN, Table
+from sitr.mechanisms.samplers.table import BATCH, COMPARED, OPEN, Table, evenly_searched
 from tests.mechanisms.statistics import fits
 
 LAWS = [
@@ -92,6 +94,21 @@ def test_a_few_draws_take_the_same_bytes_whatever_they_are():
         table.draw(source, 1)
         taken.add(tuple(source.calls))
     assert taken == {(8,)}
+
+
+@given(
+    st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40),
+    st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40),
+    st.booleans(),
+)
+def test_an_even_search_finds_what_any_search_finds(floors, numbers, together):
+    """Also for numbers that equal a floor or the largest there is; by either way of searching."""
+    floors = np.array(sorted(floors), dtype=np.uint64)
+    uniform = np.array([*numbers, *floors.tolist(), 0, 2**64 - 1], dtype=np.uint64)
+    if together:
+        uniform = np.tile(uniform, COMPARED // uniform.size // floors.size + 1)
+    assert (uniform.size * floors.size > COMPARED) == together
+    assert np.array_equal(evenly_searched(floors, uniform), np.searchsorted(floors, uniform))
 
 
 def test_the_last_level_reveals_bits_until_a_step_is_passed():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..randomness import Source, words
 from .intervals import exp_interval
 from .laws import Coin, Digit, Normal, TwoSided
-from .table import CHUNK, Integers, Table
+from .table import BATCH, CHUNK, Integers, Table
 
 DIGIT_BITS = 8
 BASE = 1 << DIGIT_BITS  # of the digits of a large discrete Laplace
@@ -134,12 +134,12 @@ def accepted(top: Integers, bottom: Fraction, source: Source) -> NDArray[np.bool
     """Return independent coins that are true with probability e^{-top/bottom}, each its own.
 
     Sixteen bits decide where they are under 1 - top/bottom ≤ e^{-top/bottom}; then 64 bits, by floats that keep
-    their distance; then as many as it takes, by integers.
+    their distance; then as many as it takes, by integers. Of a few coins all go to the second level, as in a table.
     """
     exponent = top / float(bottom)
     first = words(source, 16, top.size)
     found = first < (1 - exponent - 1e-9) * 65536 - 1
-    unsure = np.flatnonzero(~found)
+    unsure = np.flatnonzero(~found) if top.size >= BATCH else np.arange(top.size)
     uniform = first[unsure].astype(np.uint64) << np.uint64(48) | words(source, 64, unsure.size) >> np.uint64(16)
     distance = np.exp(-exponent[unsure]) - (uniform >> np.uint64(11)) * 2.0**-53
     found[unsure] = distance > 0

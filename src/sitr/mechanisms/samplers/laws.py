@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from .intervals import Interval, exp_interval, over, times
 from .table import Integers, Law
 
@@ -23,8 +21,8 @@ class Coin(Law):
         low, high = exp_interval(self.x, bits)
         yield (1 << bits) - high, (1 << bits) - low
 
-    def values(self, count: int) -> Integers:
-        return np.arange(count, dtype=np.int64)
+    def at(self, places: Integers) -> Integers:
+        return places
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,8 @@ class Digit(Law):
             power = exp_interval(self.rate * digit, bits)
             yield over((one - power[1], one - power[0]), scale, bits)
 
-    def values(self, count: int) -> Integers:
-        return np.arange(count, dtype=np.int64)
+    def at(self, places: Integers) -> Integers:
+        return places
 
 
 @dataclass(frozen=True)
@@ -73,9 +71,8 @@ class TwoSided(Law):
             yield one - following[1], one - following[0]
             power = following
 
-    def values(self, count: int) -> Integers:
-        index = np.arange(count, dtype=np.int64)
-        return np.where(index % 2 == 0, index // 2, ~(index // 2))
+    def at(self, places: Integers) -> Integers:
+        return (places >> 1) ^ -(places & 1)
 
 
 @dataclass(frozen=True)
@@ -113,6 +110,5 @@ class Normal(Law):
             slope = times(slope, ratio, bits)
         return weights, weight[1] * (1 << bits) // max((1 << bits) - slope[1], 1) + 1
 
-    def values(self, count: int) -> Integers:
-        index = np.arange(count, dtype=np.int64)
-        return index if self.one_sided else (index + 1) // 2 * np.where(index % 2 == 1, 1, -1)
+    def at(self, places: Integers) -> Integers:
+        return places if self.one_sided else ((places + 1) >> 1) * (2 * (places & 1) - 1)
