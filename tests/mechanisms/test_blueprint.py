@@ -130,7 +130,7 @@ def test_values_are_wanted_for_all_steps_and_no_others(values, source):
 
 
 @pytest.mark.parametrize(
-    "steps", [{}, {"a": 3}, {"a": laplace}, {"a": None}, {"unsafe_seed": laplace(epsilon=1.0, sensitivity=1)}], ids=str
+    "steps", [{}, {"a": 3}, {"a": laplace}, {"a": None}, {"unsafe_seed": laplace(epsilon=1.0, sensitivity=1)}]
 )
 def test_bad_steps_are_refused(steps):
     with pytest.raises(InvalidArgument):

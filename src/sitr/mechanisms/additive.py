@@ -23,6 +23,7 @@ from .samplers.table import Integers
 MOST = 1e15  # sensitivities and scales that are accepted
 LEAST = 1e-15
 LONGEST = 10**8  # coordinates of a vector
+FINER = 16  # bits by which the grid of a long vector may be finer than that of a number
 
 
 class AdditiveNoise(Mechanism):
@@ -89,7 +90,8 @@ def laplace(
         raise InvalidArgument(f"epsilon={epsilon}, scale={scale} is not one target.", do="Pass exactly one of them.")
     cost = None if epsilon is None else Fraction(_validate.real("epsilon", epsilon, 1e-9, 1e4))
     wanted = size / cost if cost is not None else Fraction(_validate.real("scale", scale, LEAST, MOST))
-    grid = Grid(None, length) if integers else Grid.below(wanted, length)
+    finer = min((length or 1).bit_length(), FINER)  # rounding adds a step for each number
+    grid = Grid(None, length) if integers else Grid.below(wanted, length, finer)
     moved = max(math.floor(grid.cells(size)) + (0 if integers else grid.count), 1)
     noise = above(moved / cost if cost is not None else wanted / grid.step)
     in_range(noise, 1e-4, LARGEST_SCALE)
@@ -132,7 +134,8 @@ def gaussian(
     size, length = _sensitivity(sensitivity), _length(length)
     target = _Target.of(epsilon, delta, rho, scale)
     wanted = target.noise(size, lambda noise: Gaussian(noise / float(size)))
-    grid = Grid(None, length) if integers else Grid.below(wanted, length)
+    finer = min((length or 1).bit_length() // 2, FINER // 2)  # rounding adds √length steps
+    grid = Grid(None, length) if integers else Grid.below(wanted, length, finer)
     moved = grid.cells(size) + (0 if integers else _root(grid.count))
 
     def event(noise: float) -> Event:

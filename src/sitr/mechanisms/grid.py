@@ -37,9 +37,9 @@ class Grid:
     length: int | None
 
     @classmethod
-    def below(cls, scale: Fraction, length: int | None) -> Grid:
-        """Return a grid for floats that noise of this scale covers."""
-        return cls(math.frexp(float(scale))[1] - 1 - FINENESS, length)
+    def below(cls, scale: Fraction, length: int | None, finer: int = 0) -> Grid:
+        """Return a grid for floats that noise of this scale covers; a long vector's is `finer` by so many bits."""
+        return cls(math.frexp(float(scale))[1] - 1 - FINENESS - finer, length)
 
     @property
     def step(self) -> Fraction:
