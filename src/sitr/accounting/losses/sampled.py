@@ -56,6 +56,8 @@ class SampledGaussianLoss(Loss):
     @cached_property
     def log_weights(self) -> Floats:
         """The logs of the probabilities that 0, 1, … members are sampled."""
+        if self.steps == 1:
+            return np.array([math.log1p(-self.sampling_prob), math.log(self.sampling_prob)])
         j, s = np.arange(self.steps + 1), self.steps
         choose = gammaln(s + 1) - gammaln(j + 1) - gammaln(s - j + 1)
         return choose + j * math.log(self.sampling_prob) + (s - j) * math.log1p(-self.sampling_prob)
@@ -86,6 +88,8 @@ class SampledGaussianLoss(Loss):
         """Return ln r(x), on the principal branch: real x, or complex x inside the strip."""
         # r - 1 = Σ w_j (e^{u_j} - 1), so that a small loss keeps its digits; where some e^{u_j} is too large, its log.
         real = np.isrealobj(x)
+        if real and self.steps == 1 and self.sampling_prob <= 0.5 and np.max(x) < 600 * self.sigma**2:  # most often
+            return np.log1p(self.sampling_prob * np.expm1(self._shift(1, x)))
         expm1, log1p = (np.expm1, np.log1p) if real else (complex_expm1, complex_log1p)
         most = np.clip(np.real(x), 1, self.steps)
         small = (most * np.real(x) - most**2 / 2) / self.sigma**2 < 600
