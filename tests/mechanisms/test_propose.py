@@ -214,6 +214,6 @@ def test_bad_counts_are_refused_without_being_shown_and_nothing_is_drawn(counts,
     refuses_quietly(ptr_mode(**MODE), counts, monkeypatch)
 
 
-@pytest.mark.parametrize("values", [[math.nan], ["secret"], "secret", [None], 31337, None, [[1, 2]], {}], ids=repr)
+@pytest.mark.parametrize("values", ["secret", 31337, None, {}], ids=repr)
 def test_bad_values_are_refused_without_being_shown_and_nothing_is_drawn(values, monkeypatch):
     refuses_quietly(ptr_median(**MEDIAN), values, monkeypatch)

@@ -19,8 +19,6 @@ from .additive import LEAST, MOST
 from .grid import FARTHEST, Grid
 from .samplers.table import Integers
 
-MOST_ROWS = 10**9
-
 
 def column(name: str, values: Any, exponent: int | None, most: int) -> Integers:
     """Return numbers of any length up to `most` in steps of 2^exponent, or refuse them without showing them."""
@@ -76,11 +74,6 @@ class Span:
     def step(self) -> Fraction:
         """How far apart its points are."""
         return Grid(self.exponent, None).step
-
-    def sorted(self, name: str, values: Any) -> Integers:
-        """Return a column in steps, each number at its nearest point inside the bounds, in ascending order."""
-        placed = column(name, values, self.exponent, MOST_ROWS)
-        return np.sort(np.clip(placed, self.lower, self.upper))
 
     def value(self, steps: int) -> Any:
         """Return what lies so many steps out."""

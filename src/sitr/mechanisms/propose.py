@@ -26,6 +26,7 @@ from .columns import Span, checked_bounds
 from .mechanism import Mechanism
 from .partitions import Counted, counted
 from .randomness import Source
+from .rows import sorted_rows
 from .samplers.draws import LARGEST_SCALE, discrete_laplace
 from .samplers.table import Integers
 from .stability import Gate
@@ -135,7 +136,7 @@ class StableMedian(Mechanism):
         return int(np.min(changes)) if changes.size else FARTHEST
 
     def _checked(self, value: Any) -> Integers:
-        return self.span.sorted("values", value)
+        return sorted_rows(self.span, "values", value, self._adjacency)
 
     def _drawn(self, value: Integers, source: Source | None) -> Any:
         passed = self._gate.noisy(np.array([self.distance(value)]), source)[0] >= self.threshold

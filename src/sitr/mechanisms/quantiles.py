@@ -13,6 +13,7 @@ from ..units import ADJACENCIES, Adjacency
 from .columns import Span
 from .mechanism import Mechanism
 from .randomness import Source
+from .rows import sorted_rows
 from .samplers.choices import choose, uniform_below
 from .samplers.table import Integers
 
@@ -36,7 +37,7 @@ class Quantile(Mechanism):
         return f"Quantile({self.event!r}, q={float(self.q):g})"
 
     def _checked(self, value: Any) -> Integers:
-        return self.span.sorted("values", value)
+        return sorted_rows(self.span, "values", value, self.event.adjacency)
 
     def _drawn(self, value: Integers, source: Source | None) -> Any:
         starts, lengths, gaps = self._pieces(value)
@@ -83,8 +84,9 @@ def quantile(
     e^{εu/2Δ}, where u(o) = -max(0, #{x < o} - qn, qn - #{x ≤ o}) is how many people lie between o and the quantile; for
     data without ties it is THEORY's u but at the data themselves, and ties do not push the answer away from them. One
     person moves both counts by 0 or 1 and qn by q, or by 0 where n is fixed, so Δ = max(q, 1 - q) under `add_remove`
-    and 1 under `replace_one`. Without data the answer is uniform between the bounds. The time tells how many different
-    values there are, and not which was chosen.
+    and 1 under `replace_one`. Without data the answer is uniform between the bounds. A row that is no number is
+    left out, or stands in the middle of the bounds where n is public: none is refused. The time tells how many
+    different values there are, and not which was chosen.
 
     Example:
         >>> median = quantile(q=0.5, epsilon=1.0, bounds=(0, 120), integers=True)

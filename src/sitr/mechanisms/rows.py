@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from .. import _validate
 from ..errors import InvalidArgument
+from ..units import Adjacency
 from .columns import Span, checked_bounds
 from .samplers.table import Integers
 
@@ -120,6 +121,24 @@ class Rows:
         clipped = np.minimum(np.maximum(rows, self.low), self.high)
         steps = np.rint(np.ldexp(clipped, -(self.span.exponent or 0))).astype(np.int64)
         return np.minimum(np.maximum(steps, self.span.lower), self.span.upper) - self.span.lower
+
+
+def sorted_rows(span: Span, name: str, values: Any, adjacency: Adjacency | None) -> Integers:
+    """Return rows in steps, each at its nearest point inside the bounds, in ascending order; none is refused.
+
+    Privacy: a row that is no number is left out, or stands in the middle where the number of rows is public
+    (`replace_one`): what a row becomes depends on it alone.
+
+    Example:
+        >>> sorted_rows(Span(None, 0, 10), "values", [12, 3.4, None], "replace_one")
+        array([ 3,  5, 10])
+    """
+    rows = read(name, values)
+    missing = np.isnan(rows)
+    middle = span.value((span.lower + span.upper) // 2)
+    rows = np.where(missing, middle, rows) if adjacency == "replace_one" else rows[~missing]
+    ends = float(span.value(span.lower)), float(span.value(span.upper))
+    return np.sort(np.rint(np.ldexp(np.clip(rows, *ends), -(span.exponent or 0))).astype(np.int64))
 
 
 def read(name: str, values: Any) -> NDArray[np.float64]:
