@@ -101,7 +101,7 @@ def outcomes(people: int = PEOPLE, repeats: int = REPEATS) -> list[Outcome]:
 
 def table(found: Iterable[Outcome]) -> str:
     """Return the outcomes as text."""
-    lines = [f"{'noise':<18}{'deviation':>10}{f'ε at δ = {DELTA:g}':>16}{'recovered':>12}{'any attack':>13}"]
+    lines = [f"{'noise':<18}{'deviation':>10}{f'ε at δ = {DELTA:g}':>16}{'recovered':>12}{'expected most':>15}"]
     for one in found:
         cost, limit = rounded_up(one.epsilon), f"≤ {100 * one.limit:.1f} %"
         lines.append(f"{one.label:<18}{one.noise:>10.1f}{cost:>16}{100 * one.recovered:>10.1f} %{limit:>13}")

@@ -88,7 +88,10 @@ class Grid:
         """Refuse what is not made of numbers of the right kind and shape, without showing it."""
         kind = "whole numbers" if self.exponent is None else "finite numbers"
         wanted = f"a sequence of {self.length} {kind}" if self.length is not None else f"one of the {kind}"
-        refusal = InvalidArgument(f"{name} is not {wanted}.", do="Pass what the mechanism was made for.")
+        refusal = InvalidArgument(
+            f"{name} is not {wanted}.",
+            do="Pass what the mechanism was made for: length= says how many numbers, integers= of which kind.",
+        )
         try:
             array = np.asarray(value)
         except (TypeError, ValueError):
