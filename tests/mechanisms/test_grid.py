@@ -142,3 +142,12 @@ def test_gaussian_charges_for_at_least_the_movement_on_the_grid(data, length, se
     if real <= Fraction(sensitivity) ** 2:  # adding has rounded it no farther
         assert apart / (2 * noise**2) <= Fraction(mechanism.event.rho)
     assert mechanism.event.rho <= 0.1 * (1 + 1e-9)
+
+
+def test_ties_are_rounded_alike_whatever_stands_beside_them():
+    """Else one person's number would move another's by a step, and monotone scores would not be."""
+    grid = Grid(1, 2)
+    for tie in (1, 3, 5, -1, -3):
+        alone = grid.placed("value", np.array([tie, 2]))[0]
+        assert alone == grid.placed("value", [tie, 2.0])[0] == grid.placed("value", [float(tie), 2.0])[0]
+        assert alone == grid.placed("value", [tie, 2**70])[0] == round(tie / 2)

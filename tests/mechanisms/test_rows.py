@@ -128,3 +128,13 @@ def test_what_is_no_column_is_refused_by_its_type_alone(values):
         read("values", values)
     assert "secret" not in refusal.value.what
     assert "31337" not in refusal.value.what
+
+
+def test_masks_of_object_columns_and_rows_that_raise_are_missing():
+    assert np.isnan(read("values", np.ma.array([1, 7], mask=[0, 1], dtype=object))).tolist() == [False, True]
+
+    class Strange(float):
+        def __float__(self):
+            raise RuntimeError("secret")
+
+    assert np.isnan(read("values", [1.0, Strange()])).tolist() == [False, True]

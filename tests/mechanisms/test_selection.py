@@ -185,3 +185,9 @@ def test_bad_parameters_are_refused(make, name, value):
 )
 def test_bad_scores_are_refused_without_being_shown_and_nothing_is_drawn(make, scores, monkeypatch):
     refuses_quietly(make(**GOOD), scores, monkeypatch)
+
+
+@pytest.mark.parametrize("make", [exponential_mechanism, permute_and_flip])
+def test_monotone_scores_are_refused_under_replace_one(make):
+    with pytest.raises(InvalidArgument, match="replace_one"):
+        make(epsilon=1.0, sensitivity=1.0, candidates=["a", "b"], monotone=True, adjacency="replace_one")

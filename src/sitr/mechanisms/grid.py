@@ -63,7 +63,7 @@ class Grid:
         """
         array = self._numbers(name, value)
         farthest = FARTHEST_INTEGER if self.exponent is None else FARTHEST
-        if array.dtype == object:
+        if array.dtype == object or (array.dtype.kind in "iu" and self.exponent is not None and self.exponent > 60):
             nearest = (round(_exactly(number) / self.step) for number in array)
             return np.array([min(max(steps, -farthest), farthest) for steps in nearest], dtype=np.int64)
         if self.exponent is None:
@@ -71,8 +71,10 @@ class Grid:
         elif array.dtype.kind == "f":
             with np.errstate(over="ignore"):
                 steps = np.rint(np.ldexp(array, -self.exponent))
-        elif self.exponent > 0:  # the last bit that is shifted out rounds
-            steps = (array >> self.exponent) + (array >> self.exponent - 1 & 1)
+        elif self.exponent > 0:  # ties to even, as everywhere: how one number is rounded may not depend on the others
+            steps, half = array >> self.exponent, 1 << self.exponent - 1
+            rest = array - (steps << self.exponent)
+            steps = steps + ((rest > half) | ((rest == half) & (steps & 1 == 1)))
         else:  # what is beyond the farthest point is moved there first, so that nothing overflows
             reach = max(FARTHEST.bit_length() - 1 + self.exponent, 0)
             inside = np.asarray(np.clip(array, -(1 << reach), 1 << reach), dtype=np.int64)

@@ -161,11 +161,10 @@ def read(name: str, values: Any) -> NDArray[np.float64]:
         return np.array([_number(row) for row in rows], dtype=np.float64)
     typed = hasattr(values, "dtype") or hasattr(values, "__array__")
     array = np.asarray(values) if typed else np.empty(())
-    if array.ndim == 1 and array.dtype == object:
-        return np.array([_number(row) for row in array], dtype=np.float64)
-    if array.ndim == 1 and array.dtype.kind in "biuf":
+    if array.ndim == 1 and array.dtype.kind in "biufO":
         with np.errstate(over="ignore"):  # long doubles beyond the largest double
-            found = array.astype(np.float64)
+            plain = array.dtype != object
+            found = array.astype(np.float64) if plain else np.array([_number(row) for row in array], dtype=np.float64)
         return np.where(np.ma.getmaskarray(values), np.nan, found) if np.ma.isMaskedArray(values) else found
     raise InvalidArgument(f"{name} is not a column of numbers.", do="Pass a list or a one-dimensional array of them.")
 
@@ -178,7 +177,7 @@ def _number(entry: Any) -> float:
         return float(entry)
     except OverflowError:
         return math.inf if entry > 0 else -math.inf  # type: ignore[operator]
-    except (ArithmeticError, TypeError, ValueError):
+    except Exception:  # whatever a row of a strange type raises would tell of it
         return math.nan
 
 

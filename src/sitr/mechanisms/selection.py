@@ -102,6 +102,7 @@ def exponential_mechanism(
         >>> round(float(mechanism.event.delta(epsilon=1.0)), 4)
         0.179
     """
+    check_monotone(monotone, adjacency)
     made, grid, rate = _parameters(epsilon, sensitivity, candidates, monotone, integers)
     event = Exponential(epsilon, adjacency=adjacency)
     return Selection(event, made, grid, rate, lambda gaps, rate, source: choose(np.ones_like(gaps), gaps, rate, source))
@@ -138,8 +139,19 @@ def permute_and_flip(
         >>> mechanism.release([10, 500, 30]).value, mechanism.event.pure()
         ('green', 2.0)
     """
+    check_monotone(monotone, adjacency)
     made, grid, rate = _parameters(epsilon, sensitivity, candidates, monotone, integers)
     return Selection(PureDP(epsilon, adjacency=adjacency), made, grid, rate, flip)
+
+
+def check_monotone(monotone: bool, adjacency: Adjacency | None) -> None:
+    """Refuse monotone scores under `replace_one`: a person who changes may raise one and lower another."""
+    if monotone and adjacency == "replace_one":
+        raise InvalidArgument(
+            "monotone=True does not hold under adjacency='replace_one'.",
+            why="a person who is replaced may raise one score and lower another.",
+            do="Leave monotone out, or state the scores under 'add_remove'.",
+        )
 
 
 def _parameters(

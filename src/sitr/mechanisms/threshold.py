@@ -18,6 +18,7 @@ from .mechanism import Mechanism
 from .randomness import Source
 from .samplers.draws import LARGEST_SCALE, discrete_laplace
 from .samplers.table import Integers
+from .selection import check_monotone
 
 MOST_QUERIES = 10**7
 
@@ -107,6 +108,7 @@ def above_threshold(
     """
     cost = Fraction(_validate.real("epsilon", epsilon, 1e-9, 1e4))
     size = Fraction(_validate.real("sensitivity", sensitivity, LEAST, MOST))
+    check_monotone(monotone, adjacency)
     if share is None:
         share = 0.5 if monotone else 1 / (1 + 2 ** (2 / 3))
     first = cost * Fraction(_validate.real("share", share, 0.001, 0.999))
