@@ -118,9 +118,7 @@ class Rows:
             rows = rows[~missing]
         else:
             rows = np.where(missing, self.span.value(self.missing), rows)
-        clipped = np.minimum(np.maximum(rows, self.low), self.high)
-        steps = np.rint(np.ldexp(clipped, -(self.span.exponent or 0))).astype(np.int64)
-        return np.minimum(np.maximum(steps, self.span.lower), self.span.upper) - self.span.lower
+        return _nearest(self.span, rows) - self.span.lower
 
 
 def sorted_rows(span: Span, name: str, values: Any, adjacency: Adjacency | None) -> Integers:
@@ -137,8 +135,13 @@ def sorted_rows(span: Span, name: str, values: Any, adjacency: Adjacency | None)
     missing = np.isnan(rows)
     middle = span.value((span.lower + span.upper) // 2)
     rows = np.where(missing, middle, rows) if adjacency == "replace_one" else rows[~missing]
+    return np.sort(_nearest(span, rows))
+
+
+def _nearest(span: Span, rows: NDArray[np.float64]) -> Integers:
+    """Return for each row its nearest grid point inside the bounds."""
     ends = float(span.value(span.lower)), float(span.value(span.upper))
-    return np.sort(np.rint(np.ldexp(np.clip(rows, *ends), -(span.exponent or 0))).astype(np.int64))
+    return np.rint(np.ldexp(np.clip(rows, *ends), -(span.exponent or 0))).astype(np.int64)
 
 
 def read(name: str, values: Any) -> NDArray[np.float64]:

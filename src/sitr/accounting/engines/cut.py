@@ -13,14 +13,13 @@ from scipy.special import ndtr
 from ..losses.cuts import Gate
 from ..losses.sampled import SampledGaussianLoss
 from .line import Line, choose_grid
-from .mix import Mix, best_tilt, chernoff_epsilon, saddle_tilt
+from .mix import MODEL, Mix, best_tilt, raised_epsilon, saddle_tilt
 from .near import Near
 from .rare import rare_laws
 
 SHARE = 1e-5  # of δ: what may be cut off and counted whole
 GOAL = 1e-6  # the relative width aimed at
 LEAST = -600.0  # ln of the least δ that is looked for
-MODEL = 1e-9  # for rounding in sums of positive terms
 
 
 class Cut:
@@ -57,9 +56,7 @@ def truncated_epsilon(mix: Mix, delta: float) -> float:
     left = delta - near.stopped_mass(0.0) * (1 + MODEL)
     if left <= 0:
         return math.inf
-    tilt = best_tilt(near, math.log(left))
-    bound = chernoff_epsilon(near, tilt, math.log(left))
-    return max(bound + MODEL * abs(bound) + near.log_mgf_error(tilt) / tilt, 0.0)
+    return max(raised_epsilon(near, best_tilt(near, math.log(left)), math.log(left)), 0.0)
 
 
 def rough_log_delta(mix: Mix, epsilon: float) -> float:

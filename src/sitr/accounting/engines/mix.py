@@ -139,6 +139,7 @@ class Mix:
         return total
 
 
+MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
 FINE = 1e-5  # tolerance of a tilt whose Chernoff bound is itself the answer
 
 
@@ -151,6 +152,12 @@ def log_kappa(c: float | Floats) -> Floats:
 def chernoff_epsilon(mix: Measure, c: float, log_delta: float) -> float:
     """Return the ε that Chernoff's bound at order 1+c gives for δ: RDP by the better conversion (THEORY 3.2)."""
     return (float(mix.log_mgf(c)) + float(log_kappa(c)) - log_delta) / c
+
+
+def raised_epsilon(mix: Measure, c: float, log_delta: float) -> float:
+    """Return `chernoff_epsilon` with what rounding may take from it."""
+    bound = chernoff_epsilon(mix, c, log_delta)
+    return bound + MODEL * abs(bound) + mix.log_mgf_error(c) / c
 
 
 def chernoff_delta(mix: Measure, epsilon: float) -> float:

@@ -15,7 +15,7 @@ from .certify import Bounds, certify
 from .cut import Cut, cut_at, rough_log_delta, truncated_epsilon
 from .lattice import AtomSum, LatticeSum, enumerated, lattice_sum
 from .line import GOAL, Grid, Line, choose_grid
-from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kappa, saddle_tilt
+from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kappa, raised_epsilon, saddle_tilt
 from .near import Gated, gated_at
 from .rare import rare_laws, single_jump
 from .split import Split, split_at
@@ -23,7 +23,6 @@ from .split import Split, split_at
 logger = logging.getLogger("sitr")
 
 CLOSED = 4e-13  # relative error of the closed forms, checked against 40 digits in the tests
-MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
 NARROW = 1e-6  # a bracket this narrow, relative to its value, is good enough
 ROUNDED = 2.0**-50  # by how much a sum of largest losses, or of masses, may be rounded
 RARE = 9e-5  # and this, where events are rare
@@ -112,8 +111,8 @@ def _chernoff(mix: Mix, delta: float, tolerance: float = 0.02, enough: float = -
 
 def _chernoff_at(mix: Mix, tilts: list[float], log_delta: float) -> float:
     """The best of several tilts, raised for its rounding; and no loss is above the largest."""
-    bound, c = min((chernoff_epsilon(mix, c, log_delta), c) for c in tilts)
-    return max(min(bound + MODEL * abs(bound) + mix.log_mgf_error(c) / c, mix.largest), 0.0)
+    _, c = min((chernoff_epsilon(mix, c, log_delta), c) for c in tilts)
+    return max(min(raised_epsilon(mix, c, log_delta), mix.largest), 0.0)
 
 
 def _chernoff_delta(mix: Mix, epsilon: float) -> float:

@@ -35,6 +35,11 @@ class IntervalLoss(Loss):
         """THEORY 2.5: f = δ'' - δ' of the profile leaves no atom, and the density ends at 1 / 2(1 - e^{-e0})."""
         return cls(e0, -0.5 / math.expm1(-e0), 0.0, 0.0)
 
+    def masses(self, edges: Floats) -> Floats:
+        """Return P's mass of the density between neighbouring edges; Q's are the same from the other end."""
+        low, high = edges[:-1], edges[1:]
+        return 2 * self.edge * np.exp((high - self.e0) / 2) * -np.expm1((low - high) / 2)
+
     @property
     def largest(self) -> float:  # type: ignore[override]
         return self.e0

@@ -80,9 +80,7 @@ def _outcomes(pair: Pair) -> Outcomes | None:
         edges = np.linspace(-FAR, loss.m + FAR, CELLS // 2)
         return Outcomes(_normal_cells(edges - loss.m), _normal_cells(edges))
     if isinstance(loss, IntervalLoss):
-        edges = np.linspace(-loss.e0, loss.e0, CELLS // 2)
-        low, high = edges[:-1], edges[1:]
-        p = 2 * loss.edge * np.exp((high - loss.e0) / 2) * -np.expm1((low - high) / 2)
+        p = loss.masses(np.linspace(-loss.e0, loss.e0, CELLS // 2))
         ends = ([loss.bottom], p, [loss.top]) if loss.top else (p,)
         both = np.concatenate(ends)
         return Outcomes(both, both[::-1])

@@ -12,7 +12,7 @@ from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
 from .law import Floats, LaterPair, Pair, log_sum_exp
 from .sampled import SampledGaussianLoss
-from .sampled_curve import SampledCurve
+from .sampled_curve import SampledCurve, log_ratios
 from .sampled_discrete import SampledDiscreteLoss
 
 CELLS = 4096  # into how many cells a continuous law is cut where no closed form is left
@@ -186,8 +186,7 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     masses = np.append(only_q, np.exp(np.minimum(log_q, 0.0)))
     if abs(float(np.sum(masses)) - 1) > 1e-6:
         raise ArithmeticError("the masses of a pair do not sum to one")
-    near = np.minimum(forward.losses, 700.0)
-    moved = np.where(forward.losses < 700, np.log1p(q * np.expm1(near)), forward.losses + math.log(q))
+    moved = log_ratios(forward.losses, q)
     losses = np.append(math.log1p(-q), moved)
     mixed = np.append((1 - q) * only_q, np.exp(log_q + moved))
     uneven = bool(forward.infinite_mass or only_q)
@@ -199,7 +198,5 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
 def _cells_of_interval(loss: IntervalLoss) -> Pair:
     """Cut A e^{l/2} on [-e0, e0] into cells of equal width, with their exact masses under P and Q."""
     edges = np.linspace(-loss.e0, loss.e0, CELLS + 1)
-    low, high = edges[:-1], edges[1:]
-    p = 2 * loss.edge * np.exp((high - loss.e0) / 2) * -np.expm1((low - high) / 2)
-    q = 2 * loss.edge * np.exp((-low - loss.e0) / 2) * -np.expm1((low - high) / 2)
-    return _from_cells(p, q, low, high, loss.e0, loss.top, loss.bottom)
+    p, q = loss.masses(edges), loss.masses(-edges[::-1])[::-1]
+    return _from_cells(p, q, edges[:-1], edges[1:], loss.e0, loss.top, loss.bottom)

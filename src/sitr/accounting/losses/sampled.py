@@ -28,6 +28,7 @@ from .law import (
     complex_expm1,
     complex_log1p,
     log_sum_exp,
+    mean_excess,
     waves,
     waves_error,
 )
@@ -395,10 +396,8 @@ class SampledGaussianLoss(Loss):
         density = np.exp(self._log_density(x))
         if float(np.max(np.abs(losses) * (density > 0))) > 1e-2:  # no cancellation to fear, and e^-L may be no number
             return float(h * np.sum(density * losses))
-        # E L = E[L + e^{-L} - 1]: every term is positive, so a tiny mean keeps its digits.
-        with np.errstate(over="ignore"):
-            terms = np.where(np.abs(losses) < 1e-4, losses**2 / 2 - losses**3 / 6, losses + np.expm1(-losses))
-            return float(h * np.sum(density * np.where(np.isfinite(terms), terms, 0.0)))
+        terms = mean_excess(losses)
+        return float(h * np.sum(density * np.where(np.isfinite(terms), terms, 0.0)))
 
 
 _SHIFTS = 12

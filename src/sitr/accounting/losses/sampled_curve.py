@@ -14,7 +14,7 @@ import numpy as np
 
 from .atoms import Atoms
 from .interval import IntervalLoss
-from .law import Complexes, Floats, Loss, Pair, log_sum_exp
+from .law import Complexes, Floats, Loss, Pair, log_sum_exp, mean_excess
 
 PANELS = 256  # of a rule at most; where they are not enough, the law is cut into cells
 CELLS = 4096  # whose masses are spread to their ends
@@ -97,11 +97,7 @@ class SampledCurve(Loss):
         law = self._law(self._panels(0.0))
         if self.pair.forward.infinite_mass or self.pair.backward.infinite_mass:
             return law.mean()
-        # E L = E[L + e^{-L} - 1]: every term is positive, so a tiny mean keeps its digits.
-        losses = law.losses
-        with np.errstate(over="ignore"):
-            terms = np.where(np.abs(losses) < 1e-4, losses**2 / 2 - losses**3 / 6, losses + np.expm1(-losses))
-        return float(np.sum(np.exp(law.logs) * terms))
+        return float(np.sum(np.exp(law.logs) * mean_excess(law.losses)))
 
     def _panels(self, c: float) -> int:
         loss = self.pair.forward
@@ -111,9 +107,7 @@ class SampledCurve(Loss):
     def _law(self, panels: int) -> Atoms:
         """Return atoms that have the moments of the curve: its own, or the nodes of its rules."""
         losses, logs = self._under_q(panels)
-        ratios = np.log1p(self.q * np.expm1(np.minimum(losses, FARTHEST)))
-        if losses[-1] > FARTHEST:
-            ratios = np.where(losses > FARTHEST, losses + math.log(self.q), ratios)
+        ratios = log_ratios(losses, self.q)
         logs = logs + ratios if self.removes else logs
         if not panels:  # masses of atoms carry rounding; rules are as good as their bound
             logs = logs - log_sum_exp(logs)
@@ -144,6 +138,12 @@ class SampledCurve(Loss):
 def log_ratio(loss: float, q: float) -> float:
     """Return ln r(l) = ln(1 - q + q e^l), which rises with l and is convex."""
     return math.log1p(q * math.expm1(loss)) if loss <= FARTHEST else loss + math.log(q)
+
+
+def log_ratios(losses: Floats, q: float) -> Floats:
+    """Return ln r of ascending losses."""
+    ratios = np.log1p(q * np.expm1(np.minimum(losses, FARTHEST)))
+    return np.where(losses > FARTHEST, losses + math.log(q), ratios) if losses[-1] > FARTHEST else ratios
 
 
 def panels(law: IntervalLoss, q: float, power: float) -> int:
