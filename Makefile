@@ -73,7 +73,7 @@ $(VENV)/$(READY): $(VENV)/$(MADE)
 	@echo "sitr: installing the packages pinned in constraints.txt (about half a minute)"
 	@rm -f $(@D)/.ready-*
 	@$(BIN)/python -m pip $(PIP_ARGS) hatchling
-	@$(BIN)/python -m pip $(PIP_ARGS) --no-build-isolation -e '.[plot,dev]'
+	@$(BIN)/python -m pip $(PIP_ARGS) --no-build-isolation -e '.[plot,postgresql,dev]'
 	@touch $@
 	@echo "sitr: ready; the next run starts at once"
 

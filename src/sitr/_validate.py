@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -75,6 +76,38 @@ def choice(name: str, value: Any, allowed: Iterable[Any]) -> Any:
     if not isinstance(value, str) or value not in allowed:
         raise InvalidArgument(f"{name}={shown(value)} is not one of {', '.join(map(repr, allowed))}.")
     return value
+
+
+def name(what: str, value: Any, *, without: str = "") -> str:
+    """Return `value` if two different names of its kind cannot look alike in a report, or raise.
+
+    Printable characters only (so no line ends and nothing invisible), in Unicode's composed form, 200 bytes at most.
+
+    Example:
+        >>> name("analyst", "amina@clinic")
+        'amina@clinic'
+        >>> name("dataset", "clinic/2026", without="/")
+        Traceback (most recent call last):
+        sitr.errors.InvalidArgument: InvalidArgument [SITR-A01]: dataset='clinic/2026' is no name: it contains '/'.
+    """
+    wrong = _wrong_name(value, without)
+    if wrong:
+        raise InvalidArgument(f"{what}={shown(value)} is no name: {wrong}.")
+    return str(value)
+
+
+def _wrong_name(value: Any, without: str) -> str:
+    if not isinstance(value, str):
+        return f"it is of type {type(value).__name__}"
+    if not value or value != value.strip():
+        return "it is empty, or begins or ends with a space"
+    if not value.isprintable():
+        return "it has characters that do not show"
+    if unicodedata.normalize("NFC", value) != value:
+        return "it is not in Unicode's composed form (NFC)"
+    if len(value.encode()) > 200:
+        return "it is longer than 200 bytes"
+    return next((f"it contains {sign!r}" for sign in without if sign in value), "")
 
 
 def shown(value: Any) -> str:

@@ -88,6 +88,60 @@ class MissingExtra(SitrError, ImportError):
     code = "SITR-X01"
 
 
+class LedgerError(SitrError, RuntimeError):
+    """The parent of what a ledger refuses or cannot do, apart from a budget that is used up."""
+
+    code = "SITR-L00"
+
+
+class UnknownName(LedgerError):
+    """The ledger has no budget, or no operation, of that name."""
+
+    code = "SITR-L01"
+
+
+class OperationTaken(LedgerError):
+    """The operation id stands for another request, or for another analyst's."""
+
+    code = "SITR-L02"
+
+
+class AlreadySpent(LedgerError):
+    """The operation was charged and may have run, or was refunded: it never runs again under this id."""
+
+    code = "SITR-L03"
+
+
+class AlreadyAnswered(LedgerError):
+    """The operation has an answer, which is kept: `Ledger.answer` returns it, free of charge."""
+
+    code = "SITR-L04"
+
+
+class LedgerUnavailable(LedgerError):
+    """The ledger cannot be read or written now: locked, full, read-only, or not reached."""
+
+    code = "SITR-L05"
+
+
+class LedgerDamaged(LedgerError):
+    """What is stored is no valid ledger: damaged, changed, or older than its anchor."""
+
+    code = "SITR-L06"
+
+
+class WrongLedger(LedgerError):
+    """It is a ledger, but not the one that was asked for, or of a schema that this version does not know."""
+
+    code = "SITR-L07"
+
+
+class NotPermitted(LedgerError):
+    """Only an owner, only the analyst who asked, or only the process that reserved, may do this."""
+
+    code = "SITR-L08"
+
+
 class PrivacyWarning(UserWarning):
     """True, but weaker than you may think."""
 

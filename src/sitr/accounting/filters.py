@@ -462,7 +462,12 @@ class AdvancedFilter(Filter):
 
 
 def choose_filter(
-    epsilon: float, delta: float, *, delta_share: float = 0.1, adjacency: Adjacency | None = None
+    epsilon: float,
+    delta: float,
+    *,
+    delta_share: float = 0.1,
+    alpha: float | None = None,
+    adjacency: Adjacency | None = None,
 ) -> RDPFilter:
     """Return the Rényi filter that keeps (ε,δ) and has room for the most Gaussian noise.
 
@@ -475,6 +480,7 @@ def choose_filter(
         delta: The promise, in (0, 1).
         delta_share: The part of δ that is kept for δ-parts. A tenth takes 0.9 % of the room at (1, 1e-6), and a half
             would take 6 %; at 0, events with a δ-part are refused.
+        alpha: An order that is fixed already, as when a budget is raised: then only the limit is found.
         adjacency: The relation that all events must speak of; `None` lets the first one that has any decide.
 
     Privacy: everything admitted is (ε,δ)-DP together, for parameters chosen adaptively (THEORY 3.2, 5.1).
@@ -494,8 +500,10 @@ def choose_filter(
     def budget(c: float) -> float:
         return epsilon + math.log1p(1 / c) + (log_delta + math.log1p(c)) / c
 
-    best = minimise(lambda c: -budget(c) / (1 + c), math.sqrt(-2 * log_delta + 1) / epsilon, 1e-6)
-    return RDPFilter(1 + best, budget(best) / PROMISE**2, delta * share / PROMISE, adjacency=adjacency)
+    if alpha is None:
+        alpha = 1 + minimise(lambda c: -budget(c) / (1 + c), math.sqrt(-2 * log_delta + 1) / epsilon, 1e-6)
+    alpha = _validate.real("alpha", alpha, 1, 1e12, open_low=True)
+    return RDPFilter(alpha, budget(alpha - 1) / PROMISE**2, delta * share / PROMISE, adjacency=adjacency)
 
 
 class Odometer:

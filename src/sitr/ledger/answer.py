@@ -1,0 +1,160 @@
+"""What was answered, kept so that whoever asks again gets the same bytes: to repeat an answer costs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidArgument, LedgerDamaged
+from ..release import Release
+from .entry import canonical, sha256
+from .store import Kept
+
+LARGE = 2**20  # bytes; a larger answer is kept in a file of its own
+
+BYTES, TEXT, JSON = "application/octet-stream", "text/plain", "application/json"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A stored answer.
+
+    Attributes:
+        content: The bytes that left the first time.
+        media: What they are, as a media type.
+        time: When they were kept.
+        entry: The entry that charged for them.
+
+    Example:
+        >>> Answer(b'{"value":3}', "application/json", datetime(2026, 1, 1), "b7c1/41").value
+        {'value': 3}
+    """
+
+    content: bytes
+    media: str
+    time: datetime
+    entry: str
+
+    @property
+    def value(self) -> Any:
+        """What was committed: bytes, text, or what JSON makes of it."""
+        if self.media == JSON:
+            return json.loads(self.content)
+        return self.content.decode() if self.media == TEXT else self.content
+
+
+def encoded(answer: Any) -> tuple[str, bytes]:
+    """Return an answer as it is kept: its media type and its bytes.
+
+    Raises:
+        InvalidArgument: It is none of bytes, text, a release, or what JSON can hold; or it is no private release.
+
+    Example:
+        >>> encoded({"visits": np.int64(3)})
+        ('application/json', b'{"visits":3}')
+    """
+    if isinstance(answer, bytes):
+        return BYTES, answer
+    if isinstance(answer, str):
+        return TEXT, answer.encode()
+    try:
+        record = _release(answer) if isinstance(answer, Release) else _plain(answer)
+        return JSON, canonical(record).encode()
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument(
+            f"a {type(answer).__name__} cannot be kept as an answer.",
+            do="commit bytes, text, a Release, the Path of a file, or numbers in lists and dictionaries.",
+        ) from None
+
+
+def _release(release: Release) -> dict[str, Any]:
+    if not release.private:
+        raise InvalidArgument(
+            "a release that is NOT PRIVATE cannot be committed.",
+            why="its noise was seeded or left out, so the value protects nobody; a ledger keeps no exact value.",
+            do="release again without any unsafe_ argument.",
+        )
+    return {
+        "value": _plain(release.value),
+        "error95": _plain(release.error95),
+        "event": release.event.to_dict(),
+        "time": release.time.isoformat(),
+        "version": release.version,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of NumPy as JSON has them."""
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def file_of(path: Path) -> tuple[str, int]:
+    """Return the sha256 and the size of a file, which is made to last first.
+
+    Raises:
+        InvalidArgument: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise InvalidArgument(f"the answer at {path} cannot be read: {error.strerror}.") from None
+    return sha256(content), len(content)
+
+
+def written(folder: Path, content: bytes) -> Path:
+    """Write a large answer to a file that is named by its sha256, for its owner only; it lasts when this returns."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / sha256(content)
+    beside = path.with_suffix(f".{os.getpid()}")
+    descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    directory = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+    return path
+
+
+def content_of(kept: Kept, expected: str, operation: str) -> bytes:
+    """Return the bytes of a stored answer, if they still are what was committed.
+
+    Raises:
+        LedgerDamaged: They are gone, or others.
+    """
+    content = kept.content
+    if kept.path is not None:
+        try:
+            content = Path(kept.path).read_bytes()
+        except OSError:
+            content = None
+    if content is None or sha256(content) != expected:
+        where = f"its file {kept.path}" if kept.path else "the ledger"
+        raise LedgerDamaged(
+            f"the stored answer of operation {operation!r} is not what was committed: {where} was changed or lost.",
+            do="restore it from a backup; the entry has its sha256. To ask anew costs anew.",
+        )
+    return bytes(content)

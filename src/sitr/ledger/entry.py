@@ -1,0 +1,135 @@
+"""An entry of the book, and the chain that holds entries together.
+
+An entry says what happened as JSON. Its hash covers the ledger's own id, its place, the hash before it and everything
+it says: an entry that is changed, taken out or moved breaks the chain from there on. What a chain cannot show, that its
+end was cut off, an anchor does (`anchor`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..errors import LedgerDamaged
+
+BEFORE_ALL = "0" * 64  # the hash before the first entry
+
+# What may happen. `open` is the first entry; an operation is reserved, started and committed, or refunded.
+KINDS = ("open", "migrate", "budget", "raise", "reserve", "start", "commit", "refund")
+
+
+class Head(NamedTuple):
+    """The last entry's place and hash: with it, the whole book is fixed.
+
+    Example:
+        >>> str(Head(41, "9f" * 32))
+        '41:9f9f9f9f9f9f9f9f...'
+    """
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.hash[:16]}..."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the book.
+
+    Attributes:
+        seq: Its place, from 1 on, without gaps.
+        at: When it was written, by the clock of the store: a remark, which nothing depends on.
+        kind: What happened, one of `KINDS`.
+        operation: The operation that it belongs to, if any.
+        analyst: Who asked, as claimed by the caller; on PostgreSQL, as logged in.
+        body: What happened, in canonical JSON.
+        hash: The hash of all this and of the entry before.
+    """
+
+    seq: int
+    at: str
+    kind: str
+    operation: str | None
+    analyst: str | None
+    body: str
+    hash: str
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The body as it reads.
+
+        Example:
+            >>> Entry(1, "2026-01-01T00:00:00+00:00", "open", None, None, '{"version":"0.1.0"}', "").record
+            {'version': '0.1.0'}
+        """
+        try:
+            record = json.loads(self.body)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise LedgerDamaged(f"entry {self.seq} cannot be read: its body is no JSON object.")
+        return record
+
+    @property
+    def time(self) -> datetime:
+        """When it was written."""
+        return datetime.fromisoformat(self.at)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as exports hold it.
+
+        Example:
+            >>> Entry(1, "2026-01-01T00:00:00+00:00", "open", None, None, "{}", "ab").to_dict()["kind"]
+            'open'
+        """
+        names = ("seq", "at", "kind", "operation", "analyst", "hash")
+        return {**{name: getattr(self, name) for name in names}, "body": self.record}
+
+
+def entry_hash(ledger: str, previous: str, entry: Entry) -> str:
+    """Return the hash of an entry that stands after another; its own `hash` is not looked at.
+
+    Lines are joined by line ends, which no part can contain: names are printable, and JSON escapes them.
+
+    Example:
+        >>> entry = Entry(1, "2026-01-01T00:00:00+00:00", "open", None, None, "{}", "")
+        >>> entry_hash("b7", BEFORE_ALL, entry)[:16]
+        '83917487d91df7ed'
+    """
+    lines = (ledger, previous, str(entry.seq), entry.at, entry.kind, entry.operation or "", entry.analyst or "")
+    return hashlib.sha256("\n".join((*lines, entry.body)).encode()).hexdigest()
+
+
+def canonical(record: Any) -> str:
+    r"""Return JSON in the one form that is hashed: sorted names, no spaces, ASCII, finite numbers.
+
+    Example:
+        >>> canonical({"b": 1, "a": "ε"})
+        '{"a":"\\u03b5","b":1}'
+    """
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of bytes in hexadecimal digits.
+
+    Example:
+        >>> sha256(b"")[:16]
+        'e3b0c44298fc1c14'
+    """
+    return hashlib.sha256(content).hexdigest()
+
+
+def now() -> str:
+    """Return the time as entries write it, in UTC.
+
+    Example:
+        >>> now()[-6:]
+        '+00:00'
+    """
+    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,161 @@
+"""A grant: the permission to run one thing once, already paid for."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ..accounting import Event
+from ..errors import AlreadyAnswered, AlreadySpent, InvalidArgument, NotPermitted
+from ..release import Release
+from .answer import LARGE, encoded, file_of, written
+from .entry import Entry, canonical, sha256
+from .store import Kept, Lost, Unfit
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+
+
+class Grant:
+    """What `Ledger.reserve` returns: charged, and not yet run.
+
+    In a `with` block the operation is marked as started before the first line runs. Leaving the block without `commit`,
+    by an error or Ctrl-C or not at all, leaves it spent.
+
+    Attributes:
+        event: What was paid for.
+        operation: The id under which it runs once.
+        analyst: Who asked.
+        entry: The entry that charged for it, for a `Release`.
+    """
+
+    def __init__(self, ledger: Ledger, event: Event, reserved: Entry) -> None:
+        self.event = event
+        self.operation = str(reserved.operation)
+        self.analyst = str(reserved.analyst)
+        self.entry = ledger.name_of(reserved)
+        self._ledger = ledger
+        self._holder = secrets.token_hex(16)  # tells our start from that of a process with the same id
+        self._pid = os.getpid()
+        self._started = False
+
+    def __repr__(self) -> str:
+        return f"Grant(operation={self.operation!r}, analyst={self.analyst!r}, entry={self.entry!r})"
+
+    def __enter__(self) -> Grant:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Change nothing: what was charged stays charged."""
+
+    def start(self) -> None:
+        """Mark the operation as started: from here on it cannot be refunded. A `with` block does this by itself.
+
+        Raises:
+            AlreadySpent: It was started before, or refunded.
+        """
+        self._check_process()
+        if self._started:
+            raise self._spent("was started before")
+        store, body = self._ledger.store, canonical({"holder": self._holder})
+        try:
+            store.start(self.operation, self.analyst, body)
+        except Unfit:
+            raise self._spent("was started by another holder of the same id, or refunded") from None
+        except Lost:
+            if self._written("start") is None:
+                raise
+        self._started = True
+
+    def commit(self, answer: Any) -> None:
+        """Keep the answer, so that asking again with the same id returns it.
+
+        Args:
+            answer: Bytes, text, a private `Release`, what JSON can hold, or the path of a file; the file stays where it
+                is, and the book keeps its path and sha256. Never an exact value: what is kept may be shown.
+
+        Raises:
+            AlreadyAnswered: It has an answer, which is another one.
+            AlreadySpent: The operation was not started by this grant.
+            InvalidArgument: The answer cannot be kept, or is a release of another event, or not private.
+        """
+        self._check_process()
+        if not self._started:
+            raise AlreadySpent(
+                f"operation {self.operation!r} is not started.", do="with ledger.reserve(...) as grant: ..."
+            )
+        kept, record = self._kept(answer)
+        store, body = self._ledger.store, canonical({**record, "holder": self._holder})
+        try:
+            store.commit(self.operation, self.analyst, self._holder, body, kept)
+        except (Unfit, Lost) as error:
+            stored = self._written("commit")
+            if stored is not None and stored.record["sha256"] == record["sha256"]:
+                return  # it was us, and the answer to that was lost
+            if isinstance(error, Lost):
+                raise
+            raise self._conflict(stored) from None
+
+    def _kept(self, answer: Any) -> tuple[Kept, dict[str, Any]]:
+        """The answer as the store keeps it, and what the entry says of it."""
+        if isinstance(answer, Path):
+            path = answer.absolute()
+            digest, size = file_of(path)
+            media = "application/octet-stream"
+            return Kept(media, None, str(path)), {"bytes": size, "media": media, "sha256": digest}
+        if isinstance(answer, Release) and answer.event != self.event:
+            raise InvalidArgument(
+                f"the release is of {answer.event!r:.80}, and {self.event!r:.80} was paid for.",
+                do="reserve the event that the mechanism has.",
+            )
+        media, content = encoded(answer)
+        about = {"bytes": len(content), "media": media, "sha256": sha256(content)}
+        folder = self._ledger.answers
+        if len(content) <= LARGE or self._ledger.in_memory:
+            return Kept(media, content, None), about
+        if folder is None:
+            raise InvalidArgument(
+                f"an answer of {len(content)} bytes is too large for the ledger itself.",
+                do="write it to a file and commit its Path, or open the ledger with answers=<a folder>.",
+            )
+        return Kept(media, None, str(written(folder, content))), about
+
+    def _written(self, kind: str) -> Entry | None:
+        """The entry of this kind if this grant wrote it, found by a connection of its own."""
+        for entry in self._ledger.store.operation(self.operation):
+            if entry.kind == kind and entry.record.get("holder") == self._holder:
+                return entry
+        return None
+
+    def _conflict(self, stored: Entry | None) -> Exception:
+        if stored is None:
+            return self._spent("was started by another holder of the same id")
+        return AlreadyAnswered(
+            f"operation {self.operation!r} has another answer already.",
+            why="an operation is answered once; a second answer is a second release.",
+            do="use the first: ledger.answer(...).",
+        )
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise NotPermitted(
+                f"operation {self.operation!r} was granted to another process.",
+                why="a grant is the permission to run one thing once; a fork would make two of it.",
+                do="reserve, and commit, in the same process.",
+            )
+
+    def _spent(self, how: str) -> AlreadySpent:
+        return spent(self.operation, how)
+
+
+def spent(operation: str, how: str) -> AlreadySpent:
+    """The operation never runs again under this id."""
+    return AlreadySpent(
+        f"operation {operation!r} {how}.",
+        why="it may have run and its answer may have been seen, so running it again is a second release.",
+        do="ask with a new operation id, which costs anew.",
+    )

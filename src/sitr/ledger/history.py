@@ -1,0 +1,119 @@
+"""What a budget went through: for its statement, and for the picture of how it burns down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from ..accounting import Bracket, Composed, Event, PureDP
+from ..accounting.filters import WHOLE
+from ..errors import LedgerDamaged
+from .budget import Budget
+from .entry import Entry, Head
+from .replay import Fault, Replay, event_of
+from .statement import Statement, amounts
+
+
+class Point(NamedTuple):
+    """A budget after an entry.
+
+    Attributes:
+        seq: The entry.
+        at: When.
+        kind: What happened.
+        left: What is left, as a share of the limit of that day.
+    """
+
+    seq: int
+    at: str
+    kind: str
+    left: float
+
+
+class History:
+    """One budget, read from the entries of its book.
+
+    Attributes:
+        promises: When it was promised and raised: (date, promise, reason).
+        points: What was left after everything that changed it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.promises: list[tuple[str, str, str]] = []
+        self.points: list[Point] = []
+        self._replay = Replay()
+        self._operations: set[str] = set()
+
+    def read(self, entry: Entry) -> None:
+        """Take the next entry.
+
+        Raises:
+            LedgerDamaged: It breaks the rules: `verify` says more.
+        """
+        try:
+            self._replay.apply(entry)
+        except Fault as fault:
+            raise LedgerDamaged(f"entry {entry.seq} breaks the rules: {fault}.", do="sitr ledger verify.") from None
+        if not self._concerns(entry):
+            return
+        account = self._replay.accounts[self.name]
+        if entry.kind in ("budget", "raise"):
+            self.promises.append((entry.at, account.keeper.budget.promise, entry.record.get("reason", "")))
+        self.points.append(Point(entry.seq, entry.at, entry.kind, max(1 - max(account.used) / WHOLE, 0.0)))
+
+    def statement(self, ledger: str, head: Head) -> Statement:
+        """Return all there is to say of the budget."""
+        account = self._replay.accounts[self.name]
+        spent, remaining = amounts(account.keeper, account.used)
+        block = max(account.blocks, key=lambda name: max(account.blocks[name]), default=None)
+        event = self._composed(block)
+        delta, exact = exact_of(account.keeper.budget, event)
+        states = Counter(self._replay.operations[name].state for name in self._operations)
+        return Statement(
+            name=self.name,
+            budget=account.keeper.budget,
+            theorem=account.keeper.filter().theorem,
+            promises=tuple(self.promises),
+            spent=spent,
+            remaining=remaining,
+            operations=dict(sorted(states.items())),
+            event=event,
+            exact_delta=delta,
+            exact=exact,
+            claimed=event.claimed,
+            block=block,
+            ledger=ledger,
+            head=head,
+        )
+
+    def _concerns(self, entry: Entry) -> bool:
+        if entry.kind in ("budget", "raise"):
+            return bool(entry.record["name"] == self.name)
+        if entry.kind == "reserve" and self.name in entry.record["budgets"]:
+            self._operations.add(str(entry.operation))
+            return True
+        return entry.kind == "refund" and entry.operation in self._operations
+
+    def _composed(self, block: str | None) -> Event:
+        """All that one unit has to bear: what was released of everything, and of one block."""
+        counts: Counter[Event] = Counter()
+        for name in self._operations:
+            operation = self._replay.operations[name]
+            record: dict[str, Any] = operation.reserved.record
+            apart = self._replay.accounts[self.name].keeper.budget.parallel and record["blocks"]
+            if operation.state != "refunded" and (not apart or block in record["blocks"]):
+                counts[event_of(record["event"])] += 1
+        return Composed(tuple(counts.items())) if counts else PureDP(0.0)
+
+
+def exact_of(budget: Budget, event: Event) -> tuple[float, Bracket]:
+    """Return the δ at which a budget's exact ε is told, and that ε.
+
+    Example:
+        >>> delta, exact = exact_of(Budget(epsilon=1.0), PureDP(epsilon=0.1) * 5)
+        >>> delta, round(exact.upper, 9)
+        (0.0, 0.5)
+    """
+    delta = budget.delta or (0.0 if budget.rho is None else 1e-6)
+    return delta, event.epsilon(delta)

@@ -1,0 +1,504 @@
+"""The book: every release is charged here before a row is read, and nothing that was charged is forgotten."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .. import __version__, _validate
+from ..accounting import Event
+from ..errors import (
+    AlreadyAnswered,
+    InvalidArgument,
+    LedgerDamaged,
+    LedgerUnavailable,
+    NotPermitted,
+    OperationTaken,
+    UnknownName,
+    WrongLedger,
+)
+from . import schema
+from .anchor import read_marks, write_mark
+from .answer import Answer, content_of
+from .budget import Budget, Keeper, key
+from .entry import Entry, Head, canonical
+from .grant import Grant, spent
+from .history import History, Point
+from .replay import Replay
+from .request import Request
+from .statement import Amount, Statement, amounts, refusal
+from .store import Exceeded, Lost, Stale, Store, Total, Unfit, check_version
+from .verification import Verification, verify
+
+TRIES = 20  # how often a reservation is worked out again because a budget changed meanwhile
+
+
+class Ledger:
+    """A durable account of everything that was released.
+
+    Open one with `Ledger.open`. A step is on the disk before it is answered; what crashes after `reserve` stays spent.
+
+    Privacy: every budget is kept by its filter for analysts who choose each event after seeing all answers (THEORY
+    5.1), also when several ask at once (THEORY 5.3). In one process `analyst` is a claim, which is recorded; who can
+    write the store can forge it, and an anchor elsewhere shows that up to its last line.
+
+    Example:
+        >>> from sitr.accounting import Laplace
+        >>> ledger = Ledger.open("memory://")
+        >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+        >>> with ledger.reserve("clinic", Laplace(noise_multiplier=4), analyst="amina", operation="q-17") as grant:
+        ...     grant.commit(42)
+        >>> ledger.spent("clinic").value, ledger.remaining("clinic").value
+        (0.25, 0.75)
+        >>> ledger.answer("q-17", analyst="amina").value, ledger.verify().valid
+        (42, True)
+    """
+
+    def __init__(self, store: Store, id: str, anchor: Path | None, answers: Path | None) -> None:
+        self.store, self.id, self.answers = store, id, answers
+        self._anchor = anchor
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        create: bool = True,
+        expect: str | None = None,
+        anchor: str | Path | None = None,
+        answers: str | Path | None = None,
+        wait: float = 10.0,
+    ) -> Ledger:
+        """Open a book, or begin one.
+
+        Args:
+            url: "sqlite:///book.db", "postgresql://user@host/database" or "memory://".
+            create: Begin a new book where there is none; otherwise that is an error.
+            expect: The id that the book must have.
+            anchor: A file elsewhere. It is compared with the book now, and gets a line for every charge.
+            answers: The folder for large answers; for SQLite it is beside the file unless told.
+            wait: How many seconds to wait for another process that writes.
+
+        Raises:
+            UnknownName: There is no book, and none was to be made.
+            WrongLedger: It is another book than expected, or made by a later version of sitr.
+            LedgerDamaged: It cannot be read, or it is older than its anchor.
+            LedgerUnavailable: It cannot be reached, or not be made.
+        """
+        store, beside = _store(url, _validate.real("wait", wait, 0, 3600))
+        identity = store.identity()
+        if identity is None:
+            _check_none_lost(store, create, anchor)
+            store.make(uuid.uuid4().hex, canonical({"sitr": __version__}))
+            identity = store.identity()
+        assert identity is not None
+        check_version(identity.schema_version, store.place)
+        if identity.schema_version < schema.SCHEMA_VERSION:
+            store.migrate(identity.schema_version)
+        if expect is not None and identity.id != expect:
+            raise WrongLedger(
+                f"the ledger at {store.place} is {identity.id}, and {_validate.shown(expect)} was asked for.",
+                why="charges would go to another book, and the one that was meant would under-count.",
+                do="look where the right book is, or whether two were exchanged.",
+            )
+        ledger = cls(store, identity.id, Path(anchor) if anchor else None, Path(answers) if answers else beside)
+        ledger._hold_to_anchor(identity.head)
+        return ledger
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.store.place!r}, id={self.id!r})"
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give connections back; a ledger that is used again opens them anew."""
+        self.store.close()
+
+    @cached_property
+    def in_memory(self) -> bool:
+        """Whether the book is gone with the process."""
+        return self.store.place == "memory"
+
+    @property
+    def head(self) -> Head:
+        """The end of the book: its place and hash fix everything before."""
+        identity = self.store.identity()
+        if identity is None or identity.id != self.id:
+            raise LedgerDamaged(f"the ledger at {self.store.place} is gone, or was exchanged while it was open.")
+        return identity.head
+
+    def name_of(self, entry: Entry) -> str:
+        """Return how a release cites an entry: the ledger's id and the place.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.name_of(next(ledger.entries())).endswith("/1")
+            True
+        """
+        return f"{self.id}/{entry.seq}"
+
+    # Budgets
+
+    def create_budget(
+        self, dataset: str, budget: Budget, *, analyst: str | None = None, purpose: str | None = None
+    ) -> None:
+        """Promise a limit: on a dataset, or within it on what one analyst, or one purpose, may spend of it.
+
+        A view, a new version or the growth of a dataset stays on the budget of its dataset; deleting a person from the
+        data refunds nothing.
+
+        Raises:
+            InvalidArgument: There is a budget of that name, or the share differs from its dataset in whom it protects.
+            UnknownName: A share of a dataset that has no budget.
+        """
+        if not isinstance(budget, Budget):
+            raise InvalidArgument(f"{type(budget).__name__} is not a budget.", do="Budget(epsilon=1.0).")
+        name = key(dataset, analyst=analyst, purpose=purpose)
+        if name != dataset:
+            _check_share(self.budget(dataset), budget)
+        definition = Keeper.of(budget).to_json()
+        body = canonical({"definition": definition, "name": name})
+        try:
+            self._anchored(self.store.create_budget(name, definition, None, body))
+        except Unfit:
+            raise InvalidArgument(
+                f"there is a budget {name!r} already.",
+                why="a second one would let the same people's data be spent twice.",
+                do="raise it, if you must: sitr budget raise.",
+            ) from None
+
+    def raise_budget(
+        self, dataset: str, budget: Budget, *, reason: str, analyst: str | None = None, purpose: str | None = None
+    ) -> None:
+        """Promise less than before: a dated change that every statement shows.
+
+        Raises:
+            InvalidArgument: The new limits are not higher, or the budget is of another kind.
+        """
+        name = key(dataset, analyst=analyst, purpose=purpose)
+        reason = _validate.name("reason", reason)
+        old = Keeper.from_json(self._total(name).body)
+        new = old.raised(budget)
+        body = canonical({"definition": new.to_json(), "name": name, "reason": reason})
+        self._anchored(self.store.raise_budget(name, new.to_json(), body, lambda used: old.rescaled(used, new)))
+
+    def budgets(self) -> dict[str, Budget]:
+        """Return all budgets by name; an analyst's share of "clinic" is "clinic/analyst/amina"."""
+        return {total.name: Keeper.from_json(total.body).budget for total in self.store.all_totals()}
+
+    def budget(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Budget:
+        """Return one budget as it stands now."""
+        return Keeper.from_json(self._total(key(dataset, analyst=analyst, purpose=purpose)).body).budget
+
+    def spent(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Amount:
+        """Return what was charged, rounded up, in the measure of the budget's filter (THEORY 5.1)."""
+        return self._amounts(key(dataset, analyst=analyst, purpose=purpose))[0]
+
+    def remaining(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Amount:
+        """Return the most that one more event may cost, rounded down."""
+        return self._amounts(key(dataset, analyst=analyst, purpose=purpose))[1]
+
+    # Releases
+
+    def reserve(
+        self,
+        datasets: str | Iterable[str],
+        event: Event,
+        *,
+        analyst: str,
+        operation: str | None = None,
+        purpose: str | None = None,
+        blocks: Iterable[str] = (),
+        request: Mapping[str, Any] | None = None,
+    ) -> Grant:
+        """Charge an event to every budget that it falls under, or to none; use what is returned in a `with` block.
+
+        Args:
+            datasets: Every private dataset that the release reads.
+            event: What will be done; a batch that is declared as a whole is one composed event, at its joint cost.
+            analyst: Who asks.
+            operation: An id for this release, to ask again after a crash. Left out, one is made up.
+            purpose: What for; a budget for that purpose is charged as well.
+            blocks: The blocks of the data that are read; none means all of it.
+            request: What exactly is asked (plan, version of the declaration, parameters), as JSON can hold it. The same
+                id with another request is refused.
+
+        Raises:
+            BudgetExceeded: It does not fit; the message says by how much, and what would.
+            UnknownName: A dataset has no budget.
+            AlreadyAnswered: This operation has an answer: `answer` returns it.
+            AlreadySpent: This operation was started and has no answer, or was refunded.
+            OperationTaken: The id stands for another request, or another analyst's.
+            NoSuchGuarantee: The event has no guarantee in a budget's measure.
+            IncompatibleAdjacency: The event speaks of other neighbours than a budget.
+        """
+        asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
+        known = self._known(asked)
+        for _ in range(TRIES):
+            if known is not None:
+                return Grant(self, event, known)
+            try:
+                known = self._anchored(self._reserved(asked))
+            except Stale:
+                continue
+            except (Unfit, Lost) as error:
+                known = self._known(asked)
+                if known is None and isinstance(error, Lost):
+                    raise
+        if known is not None:
+            return Grant(self, event, known)
+        raise LedgerUnavailable("budgets change faster than they can be charged.", do="ask again.")
+
+    def once(self, datasets: str | Iterable[str], event: Event, compute: Callable[[], Any], **about: Any) -> Answer:
+        """Reserve, compute and commit, or return what was committed before under the same id, free of charge.
+
+        Args:
+            datasets: As in `reserve`.
+            event: As in `reserve`.
+            compute: Returns the answer; it is called once, after the charge, or never.
+            about: The other arguments of `reserve`.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> ask = dict(analyst="amina", operation="q-17")
+            >>> first = ledger.once("clinic", Laplace(noise_multiplier=4), lambda: 42, **ask)
+            >>> again = ledger.once("clinic", Laplace(noise_multiplier=4), lambda: 43, **ask)
+            >>> first.value, again.value, ledger.spent("clinic").value
+            (42, 42, 0.25)
+        """
+        try:
+            with self.reserve(datasets, event, **about) as grant:
+                grant.commit(compute())
+                operation = grant.operation
+        except AlreadyAnswered:
+            operation = about["operation"]
+        return self.answer(operation, analyst=about["analyst"])
+
+    def answer(self, operation: str, *, analyst: str) -> Answer:
+        """Return a stored answer, with its date, to the analyst who asked for it; nothing runs and nothing is charged.
+
+        Raises:
+            UnknownName: There is no answer of that id.
+            NotPermitted: Another analyst asked for it.
+            LedgerDamaged: What is stored is not what was committed.
+        """
+        entries = {entry.kind: entry for entry in self.store.operation(_validate.name("operation", operation))}
+        if "commit" not in entries:
+            raise UnknownName(f"there is no answer of operation {operation!r}.")
+        committed = entries["commit"]
+        kept = self.store.kept(operation, analyst) if committed.analyst == analyst else None
+        if kept is None:
+            raise NotPermitted(f"operation {operation!r} is another analyst's.", do="ask for it under your own id.")
+        content = content_of(kept, committed.record["sha256"], operation)
+        return Answer(content, kept.media, committed.time, self.name_of(entries["reserve"]))
+
+    def refund(self, operation: str, *, reason: str) -> None:
+        """Give back what an operation was charged that never started, as an owner; it never runs under its id.
+
+        Raises:
+            UnknownName: There is no such operation.
+            NotPermitted: It was started: it may have run.
+        """
+        operation, reason = _validate.name("operation", operation), _validate.name("reason", reason)
+        replay = self._replayed()
+        if operation not in replay.operations:
+            raise UnknownName(f"there is no operation {operation!r}.")
+        try:
+            charges = replay.refunds(operation)
+            self._anchored(self.store.refund(operation, canonical({"reason": reason}), charges))
+        except Unfit:
+            raise NotPermitted(
+                f"operation {operation!r} was started, or refunded before.",
+                why="what was started may have run, and its answer may have been seen.",
+                do="let it stay spent.",
+            ) from None
+
+    # Evidence
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """Yield the entries of the book after a place, in order."""
+        return self.store.entries(after)
+
+    def verify(
+        self, *, anchor: str | Path | None = None, progress: Callable[[int], object] | None = None
+    ) -> Verification:
+        """Read the whole book: the chain, every charge worked out again from its event, totals, answers, the anchor.
+
+        Args:
+            anchor: The file that `write_anchor` wrote; left out, the one that the ledger was opened with.
+            progress: Called with the number of entries that were read, now and then.
+        """
+        where = Path(anchor) if anchor is not None else self._anchor
+        return verify(self.store, self.id, where, progress)
+
+    def write_anchor(self, path: str | Path) -> Head:
+        """Write the end of the book down in a file elsewhere, and return it.
+
+        Privacy: an anchor proves history up to its last line; an owner who can write both can forge both.
+        """
+        head = self.head
+        write_mark(Path(path), self.id, head)
+        return head
+
+    def statement(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Statement:
+        """Return all there is to say of a budget; the exact composition is a report and never enforces (THEORY 5.1)."""
+        return self._history(key(dataset, analyst=analyst, purpose=purpose)).statement(self.id, self.head)
+
+    def burn_down(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> list[Point]:
+        """Return what was left of a budget after every charge, raise and refund, for a picture."""
+        return self._history(key(dataset, analyst=analyst, purpose=purpose)).points
+
+    # Within
+
+    def _reserved(self, asked: Request) -> Entry:
+        """Work out what is due, and charge it."""
+        totals = {total.name: total for total in self.store.totals(asked.budgets)}
+        missing = [name for name in asked.datasets if name not in totals]
+        if missing:
+            raise _unknown_budget(missing[0])
+        keepers = {name: Keeper.from_json(total.body) for name, total in totals.items()}
+        charges = [asked.charge(total, keepers[name]) for name, total in totals.items()]
+        try:
+            return self.store.reserve(asked.operation, asked.analyst, asked.body(charges), charges)
+        except Exceeded as found:
+            raise refusal(found.name, keepers[found.name], found.used, asked.event) from None
+
+    def _known(self, asked: Request) -> Entry | None:
+        """The reservation that was made under this id before, if it may go on; whatever else it is raises."""
+        entries = {entry.kind: entry for entry in self.store.operation(asked.operation)} if asked.named else {}
+        reserved = entries.get("reserve")
+        if reserved is None:
+            return None
+        if reserved.analyst != asked.analyst or reserved.record["request"] != asked.digest:
+            raise OperationTaken(
+                f"the operation id {asked.operation!r} stands for another request.",
+                why="an id names one release for ever, so that a retry is never charged or run twice.",
+                do="choose a new id.",
+            )
+        if "commit" in entries:
+            raise AlreadyAnswered(
+                f"operation {asked.operation!r} was answered on {entries['commit'].at[:19]}.",
+                why="to run it again would be a second release.",
+                do=f"ledger.answer({asked.operation!r}, analyst={asked.analyst!r}) returns it, free of charge.",
+            )
+        if "start" in entries:
+            raise spent(asked.operation, "was started and has no answer")
+        if "refund" in entries:
+            raise spent(asked.operation, "was refunded")
+        return reserved
+
+    def _total(self, name: str) -> Total:
+        found = self.store.totals([name])
+        if not found:
+            raise _unknown_budget(name)
+        return found[0]
+
+    def _amounts(self, name: str) -> tuple[Amount, Amount]:
+        total = self._total(name)
+        return amounts(Keeper.from_json(total.body), total.used)
+
+    def _history(self, name: str) -> History:
+        history = History(name)
+        for entry in self.entries():
+            history.read(entry)
+        if not history.promises:
+            raise _unknown_budget(name)
+        return history
+
+    def _replayed(self) -> Replay:
+        replay = Replay()
+        for entry in self.entries():
+            replay.apply(entry)
+        return replay
+
+    def _anchored(self, entry: Entry) -> Entry:
+        """Nothing is granted before the anchor knows of the charge."""
+        if self._anchor is not None:
+            write_mark(self._anchor, self.id, Head(entry.seq, entry.hash))
+        return entry
+
+    def _hold_to_anchor(self, head: Head) -> None:
+        if self._anchor is None:
+            return
+        marks = read_marks(self._anchor, last=True) if self._anchor.exists() else []
+        if not marks:
+            write_mark(self._anchor, self.id, head)
+            return
+        last = max(marks, key=lambda mark: mark.head.seq)
+        if last.ledger != self.id:
+            raise WrongLedger(
+                f"the anchor at {self._anchor} is of ledger {last.ledger}, and this one is {self.id}.",
+                do="look whether two books were exchanged.",
+            )
+        found = next(self.entries(last.head.seq - 1), None)
+        if found is None or (found.seq, found.hash) != last.head:
+            raise LedgerDamaged(
+                f"the ledger at {self.store.place} is behind its anchor: entry {last.head.seq} is lost or changed.",
+                why="what was charged after an old copy was made would be forgotten.",
+                do="find the newest book; sitr ledger verify --anchor says where they part.",
+            )
+
+
+def _store(url: str, wait: float) -> tuple[Store, Path | None]:
+    """The store that an address names, and the folder for large answers beside it."""
+    if not isinstance(url, str):
+        raise InvalidArgument(f"{type(url).__name__} is not the address of a ledger.", do=ADDRESSES)
+    scheme, _, rest = url.partition("://")
+    if scheme == "memory" and not rest:
+        from .sqlite import SQLite
+
+        return SQLite(None, wait), None
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        from .sqlite import SQLite
+
+        path = Path(rest[1:]).absolute()
+        return SQLite(path, wait), path.with_name(f"{path.name}.answers")
+    if scheme in ("postgresql", "postgres"):
+        from .postgres import PostgreSQL
+
+        return PostgreSQL(url, wait), None
+    raise InvalidArgument(f"{scheme!r:.40} names no store of a ledger.", do=ADDRESSES)
+
+
+ADDRESSES = "sqlite:///book.db, postgresql://user@host/database, or memory://."
+
+
+def _check_none_lost(store: Store, create: bool, anchor: str | Path | None) -> None:
+    """Begin no new book where there should be one."""
+    if not create:
+        raise UnknownName(f"there is no ledger at {store.place}.", do="name the right place, or create a budget there.")
+    if anchor is not None and Path(anchor).exists() and read_marks(Path(anchor), last=True):
+        raise LedgerDamaged(
+            f"the anchor at {anchor} knows a ledger, and there is none at {store.place}.",
+            why="a new book would forget everything that was charged.",
+            do="find the book, or name a new anchor for a new one.",
+        )
+
+
+def _check_share(whole: Budget, share: Budget) -> None:
+    same = ("adjacency", "unit", "disjoint_by", "per")
+    other = [name for name in same if getattr(whole, name) != getattr(share, name)]
+    if other:
+        raise InvalidArgument(
+            f"a share differs from the budget of its dataset in {', '.join(other)}.",
+            why="a release is charged to both, and both speak of the same people.",
+            do=f"use that of the dataset: {whole}.",
+        )
+
+
+def _unknown_budget(name: str) -> UnknownName:
+    return UnknownName(
+        f"there is no budget {name!r}.",
+        why="every release charges the budget of every private dataset it reads.",
+        do="an owner creates it: sitr budget create.",
+    )

@@ -1,0 +1,375 @@
+"""Where a book is kept. A store makes each step one durable transaction; what a step means is decided above it.
+
+This is what SQLite and PostgreSQL have in common. Errors of drivers end here: they become errors of sitr without cause
+or context, since a driver's message may hold an address or a password.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Row, bindparam, delete, insert, select, update
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
+from . import schema
+from .entry import Entry, Head, canonical
+
+PAGE = 10_000  # entries read at a time
+
+
+class Identity(NamedTuple):
+    """Which book this is, and where it ends."""
+
+    id: str
+    schema_version: int
+    head: Head
+
+
+class Total(NamedTuple):
+    """A budget as stored: its definition and the running totals."""
+
+    name: str
+    version: int
+    body: str
+    cost: int
+    delta: int
+    peak_cost: int
+    peak_delta: int
+
+    @property
+    def used(self) -> tuple[int, int]:
+        """What the most spent part of the data has used: the whole and the block that spent most."""
+        return self.cost + self.peak_cost, self.delta + self.peak_delta
+
+
+class Charge(NamedTuple):
+    """What one budget is charged; blocks are named where they count apart."""
+
+    name: str
+    version: int
+    cost: int
+    delta: int
+    blocks: tuple[str, ...]
+
+
+class Kept(NamedTuple):
+    """A stored answer: its bytes, or the path of the file that has them."""
+
+    media: str
+    content: bytes | None
+    path: str | None
+
+
+class Exceeded(Exception):
+    """A budget has not enough left: its name, and what those whom the release touches have used."""
+
+    def __init__(self, name: str, used: tuple[int, int]) -> None:
+        super().__init__(name)
+        self.name, self.used = name, used
+
+
+class Stale(Exception):
+    """A budget was changed, or created, after it was read: read again."""
+
+
+class Unfit(Exception):
+    """The operation is not in the state that the step asks for: read its entries."""
+
+
+class Lost(LedgerUnavailable):
+    """The connection broke: whether the step was made is not known."""
+
+
+class Store(ABC):
+    """A book in a database.
+
+    Attributes:
+        engine: SQLAlchemy's; a forked child gets connections of its own.
+        place: Where it is, as messages say it: no password.
+    """
+
+    begin = "BEGIN"
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self.engine, self.place = engine, place
+        self._pid = os.getpid()
+        self._turn: AbstractContextManager[Any] = nullcontext()
+
+    # Steps of the protocol: each is one durable transaction.
+
+    @abstractmethod
+    def reserve(self, operation: str, analyst: str, body: str, charges: Sequence[Charge]) -> Entry:
+        """Charge all budgets and write the entry, or do neither.
+
+        Raises:
+            Exceeded: A budget has not enough left.
+            Stale: A budget is not of the version that the charge was worked out for, or one is missing.
+            Unfit: The operation id is taken.
+        """
+
+    @abstractmethod
+    def start(self, operation: str, analyst: str, body: str) -> Entry:
+        """Mark a reserved operation as started.
+
+        Raises:
+            Unfit: It is not reserved by this analyst, or was started or refunded.
+        """
+
+    @abstractmethod
+    def commit(self, operation: str, analyst: str, holder: str, body: str, kept: Kept) -> Entry:
+        """Keep the answer of a started operation.
+
+        Raises:
+            Unfit: It was not started by this holder, or has an answer.
+        """
+
+    # What analysts may read.
+
+    @abstractmethod
+    def identity(self) -> Identity | None:
+        """Return which book this is; None where there is none yet."""
+
+    @abstractmethod
+    def totals(self, names: Sequence[str]) -> list[Total]:
+        """Return the budgets of these names, as far as they exist, in order."""
+
+    @abstractmethod
+    def operation(self, operation: str) -> list[Entry]:
+        """Return the entries of an operation; on PostgreSQL, an analyst reads no body of another's."""
+
+    @abstractmethod
+    def kept(self, operation: str, analyst: str) -> Kept | None:
+        """Return the stored answer to this analyst."""
+
+    # What owners do.
+
+    @abstractmethod
+    def make(self, id: str, body: str) -> None:
+        """Make the tables of a new book, and its first entry."""
+
+    @abstractmethod
+    def _append(
+        self, connection: Connection, kind: str, operation: str | None, analyst: str | None, body: str
+    ) -> Entry:
+        """Write the next entry of the chain, in a transaction that holds the lock of the book."""
+
+    def create_budget(self, name: str, definition: str, analyst: str | None, body: str) -> Entry:
+        """Write a new budget down; `Unfit` where there is one of that name."""
+        zeros = dict.fromkeys(("cost", "delta", "peak_cost", "peak_delta"), 0)
+        with self.transaction() as connection:
+            if self._totals(connection, [name]):
+                raise Unfit(name)
+            connection.execute(insert(schema.budget), {"name": name, "version": 1, "body": definition, **zeros})
+            return self._append(connection, "budget", None, analyst, body)
+
+    def raise_budget(self, name: str, definition: str, body: str, rescale: Any) -> Entry:
+        """Replace the definition of a budget, with everything used in the units of its new limits."""
+        with self.transaction() as connection:
+            (total,) = self._totals(connection, [name])
+            cost, delta = rescale((total.cost, total.delta))
+            peak_cost, peak_delta = rescale((total.peak_cost, total.peak_delta))
+            changed = {"cost": cost, "delta": delta, "peak_cost": peak_cost, "peak_delta": peak_delta}
+            connection.execute(
+                update(schema.budget).where(schema.budget.c.name == name),
+                {"version": total.version + 1, "body": definition, **changed},
+            )
+            for row in connection.execute(select(schema.block).where(schema.block.c.budget == name)).all():
+                cost, delta = rescale((row.cost, row.delta))
+                self._set_block(connection, name, row.block, cost, delta)
+            return self._append(connection, "raise", None, None, body)
+
+    def refund(self, operation: str, body: str, charges: Sequence[Charge]) -> Entry:
+        """Give back what an operation was charged that never started; `Unfit` where it did, or is not there."""
+        with self.transaction() as connection:
+            entries = self._operation(connection, operation)
+            if [found.kind for found in entries] != ["reserve"]:
+                raise Unfit(operation)
+            for charge in charges:
+                self._give_back(connection, charge)
+            return self._append(connection, "refund", operation, entries[0].analyst, body)
+
+    def migrate(self, version: int) -> None:
+        """Bring older tables to this form, step by step, in one transaction."""
+        with self.transaction() as connection:
+            for step in range(version, schema.SCHEMA_VERSION):
+                schema.MIGRATIONS[step](connection)
+            connection.execute(update(schema.book), {"schema_version": schema.SCHEMA_VERSION})
+            self._install(connection)
+            body = canonical({"from": version, "to": schema.SCHEMA_VERSION})
+            self._append(connection, "migrate", None, None, body)
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """Yield the entries after a place, in order."""
+        while True:
+            with self.connection() as connection:
+                rows = connection.execute(
+                    select(schema.entry).where(schema.entry.c.seq > after).order_by(schema.entry.c.seq).limit(PAGE)
+                ).all()
+            yield from (_entry(row) for row in rows)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1].seq
+
+    def all_totals(self) -> list[Total]:
+        """Return all budgets, in order."""
+        with self.connection() as connection:
+            return [Total(*row) for row in connection.execute(select(schema.budget).order_by(schema.budget.c.name))]
+
+    def all_blocks(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return what each block of each budget has used, besides what all of them have."""
+        with self.connection() as connection:
+            return {(row.budget, row.block): (row.cost, row.delta) for row in connection.execute(select(schema.block))}
+
+    def answers(self) -> Iterator[tuple[str, Kept]]:
+        """Yield the stored answers by operation."""
+        with self.connection() as connection:
+            for row in connection.execution_options(yield_per=100).execute(select(schema.answer)):
+                yield row.operation, Kept(row.media, row.content, row.path)
+
+    def close(self) -> None:
+        """Give connections back."""
+        self.engine.dispose()
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection of this process, in which every statement stands alone."""
+        if os.getpid() != self._pid:
+            self._forked()
+        with self._turn, self._speaking_sitr(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A connection in a transaction that holds the lock of the book: all is written, or nothing."""
+        with self.connection() as connection:
+            connection.exec_driver_sql(self.begin)
+            try:
+                self._lock(connection)
+                yield connection
+                connection.exec_driver_sql("COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
+
+    def _forked(self) -> None:
+        """Leave alone what the parent has open, and go on with connections of our own."""
+        self.engine.dispose(close=False)
+        self._pid = os.getpid()
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            if not connection.invalidated:
+                connection.exec_driver_sql("ROLLBACK")
+        except SQLAlchemyError:  # the store has rolled back by itself, or is gone: what was raised first is told
+            connection.invalidate()
+
+    @abstractmethod
+    def _lock(self, connection: Connection) -> None:
+        """Take the lock of the book, where `begin` has not."""
+
+    @abstractmethod
+    def _install(self, connection: Connection) -> None:
+        """Make what stands beside the tables: triggers, functions."""
+
+    @contextmanager
+    def _speaking_sitr(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise self._translated(error) from None
+        except SQLAlchemyError as error:
+            raise LedgerUnavailable(f"the ledger at {self.place} cannot be used ({type(error).__name__}).") from None
+
+    @abstractmethod
+    def _translated(self, error: DBAPIError) -> Exception:
+        """Return a driver's error in our words."""
+
+    def _totals(self, connection: Connection, names: Sequence[str]) -> list[Total]:
+        return [Total(*row) for row in connection.execute(TOTALS, {"names": list(names)})]
+
+    def _operation(self, connection: Connection, operation: str) -> list[Entry]:
+        return [_entry(row) for row in connection.execute(OPERATION, {"asked": operation})]
+
+    def _set_block(self, connection: Connection, name: str, block: str, cost: int, delta: int) -> None:
+        where = (schema.block.c.budget == name, schema.block.c.block == block)
+        connection.execute(delete(schema.block).where(*where))
+        row = {"budget": name, "block": block, "cost": cost, "delta": delta}
+        connection.execute(insert(schema.block), row)
+
+    def _block(self, connection: Connection, name: str, block: str) -> tuple[int, int]:
+        row = connection.execute(BLOCK, {"asked": name, "part": block}).first()
+        return (row.cost, row.delta) if row else (0, 0)
+
+    def _give_back(self, connection: Connection, charge: Charge) -> None:
+        budget, block = schema.budget.c, schema.block.c
+        if not charge.blocks:
+            less = {"cost": budget.cost - charge.cost, "delta": budget.delta - charge.delta}
+            connection.execute(update(schema.budget).where(budget.name == charge.name).values(less))
+            return
+        for name in charge.blocks:
+            cost, delta = self._block(connection, charge.name, name)
+            self._set_block(connection, charge.name, name, cost - charge.cost, delta - charge.delta)
+        used = select(block.cost, block.delta).where(block.budget == charge.name)
+        rows = connection.execute(used).all()
+        peaks = {"peak_cost": max(row.cost for row in rows), "peak_delta": max(row.delta for row in rows)}
+        connection.execute(update(schema.budget).where(budget.name == charge.name), peaks)
+
+
+TOTALS = (
+    select(schema.budget)
+    .where(schema.budget.c.name.in_(bindparam("names", expanding=True)))
+    .order_by(schema.budget.c.name)
+)
+OPERATION = select(schema.entry).where(schema.entry.c.operation == bindparam("asked")).order_by(schema.entry.c.seq)
+BLOCK = select(schema.block.c.cost, schema.block.c.delta).where(
+    schema.block.c.budget == bindparam("asked"), schema.block.c.block == bindparam("part")
+)
+
+
+def _entry(row: Row[Any]) -> Entry:
+    return Entry(**row._mapping)
+
+
+def check_version(version: int, place: str) -> None:
+    """Refuse a book of a newer form.
+
+    Raises:
+        WrongLedger: A later version of sitr made it.
+    """
+    if version > schema.SCHEMA_VERSION:
+        raise WrongLedger(
+            f"the ledger at {place} has form {version}; this version of sitr knows up to {schema.SCHEMA_VERSION}.",
+            why="to write into what is not understood could lose a charge.",
+            do="upgrade sitr.",
+        )
+
+
+def busy(place: str) -> LedgerUnavailable:
+    """The lock was not had in time."""
+    return LedgerUnavailable(
+        f"another process holds the ledger at {place}; nothing was changed.",
+        why="charges are made one after the other, so that two cannot take the last of a budget.",
+        do="try again; if it stays, look for a process that is stopped while it writes.",
+    )
+
+
+def damaged(place: str, what: str) -> LedgerDamaged:
+    """What is stored cannot be read as a book."""
+    return LedgerDamaged(
+        f"the ledger at {place} is damaged: {what}.",
+        why="a charge may be missing from it.",
+        do="keep the file, restore the newest backup beside it, and compare both with the anchor: sitr ledger verify.",
+    )
+
+
+def not_permitted(place: str) -> NotPermitted:
+    """The database refused for want of a right."""
+    return NotPermitted(
+        f"the ledger at {place} does not let this user do that.",
+        do="ask its owner; analysts may reserve, start, commit, and read their own answers.",
+    )
