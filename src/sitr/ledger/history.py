@@ -9,7 +9,7 @@ from ..accounting import Bracket, Composed, Event, PureDP
 from ..accounting.filters import WHOLE
 from ..errors import LedgerDamaged
 from .budget import Budget
-from .entry import Entry, Head
+from .entry import BEFORE_ALL, Entry, Head
 from .replay import Fault, Replay, event_of
 from .statement import Statement, amounts
 
@@ -44,6 +44,7 @@ class History:
         self.points: list[Point] = []
         self._replay = Replay()
         self._operations: set[str] = set()
+        self._head = Head(0, BEFORE_ALL)
 
     def read(self, entry: Entry) -> None:
         """Take the next entry.
@@ -55,6 +56,7 @@ class History:
             self._replay.apply(entry)
         except Fault as fault:
             raise LedgerDamaged(f"entry {entry.seq} breaks the rules: {fault}.", do="sitr ledger verify.") from None
+        self._head = Head(entry.seq, entry.hash)
         if not self._concerns(entry):
             return
         account = self._replay.accounts[self.name]
@@ -62,7 +64,7 @@ class History:
             self.promises.append((entry.at, account.keeper.budget.promise, entry.record.get("reason", "")))
         self.points.append(Point(entry.seq, entry.at, entry.kind, max(1 - max(account.used) / WHOLE, 0.0)))
 
-    def statement(self, ledger: str, head: Head) -> Statement:
+    def statement(self, ledger: str) -> Statement:
         """Return all there is to say of the budget."""
         account = self._replay.accounts[self.name]
         spent, remaining = amounts(account.keeper, account.used)
@@ -84,7 +86,7 @@ class History:
             claimed=event.claimed,
             block=block,
             ledger=ledger,
-            head=head,
+            head=self._head,
         )
 
     def _concerns(self, entry: Entry) -> bool:

@@ -302,6 +302,14 @@ class Ledger:
         content = content_of(kept, committed.record["sha256"], operation)
         return Answer(content, kept.media, committed.time, self.name_of(entries["reserve"]))
 
+    def allow(self, analyst: str) -> None:
+        """Let a PostgreSQL role ask under its own name: it may execute the functions of the protocol and nothing else.
+
+        Raises:
+            NotPermitted: The store is SQLite, where whoever can open the file can do everything.
+        """
+        self.store.allow(analyst)
+
     def refund(self, operation: str, *, reason: str) -> None:
         """Give back what an operation was charged that never started, as an owner; it never runs under its id.
 
@@ -352,7 +360,7 @@ class Ledger:
 
     def statement(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Statement:
         """Return all there is to say of a budget; the exact composition is a report and never enforces (THEORY 5.1)."""
-        return self._history(key(dataset, analyst=analyst, purpose=purpose)).statement(self.id, self.head)
+        return self._history(key(dataset, analyst=analyst, purpose=purpose)).statement(self.id)
 
     def burn_down(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> list[Point]:
         """Return what was left of a budget after every charge, raise and refund, for a picture."""

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Row, Select, bindparam, delete, insert, select, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
 from . import schema
 from .entry import Entry, Head, canonical
 
-PAGE = 10_000  # entries read at a time
+PAGE_SIZE = 10_000  # entries read at a time
 
 
 class Identity(NamedTuple):
@@ -85,6 +85,35 @@ class Lost(LedgerUnavailable):
     """The connection broke: whether the step was made is not known."""
 
 
+class Snapshot:
+    """Everything in a book, at one moment."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries in order."""
+        rows = self._stream(select(schema.entry).order_by(schema.entry.c.seq))
+        return (_entry(row) for row in rows)
+
+    def totals(self) -> list[Total]:
+        """Return all budgets, in order."""
+        return [Total(*row) for row in self._connection.execute(select(schema.budget).order_by(schema.budget.c.name))]
+
+    def blocks(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return what each block of each budget has used, besides what all of them have."""
+        rows = self._connection.execute(select(schema.block))
+        return {(row.budget, row.block): (row.cost, row.delta) for row in rows}
+
+    def answers(self) -> Iterator[tuple[str, Kept]]:
+        """Yield the stored answers by operation."""
+        for row in self._stream(select(schema.answer)):
+            yield row.operation, Kept(row.media, row.content, row.path)
+
+    def _stream(self, statement: Select[Any]) -> Iterable[Row[Any]]:
+        return self._connection.execute(statement, execution_options={"yield_per": 1000})
+
+
 class Store(ABC):
     """A book in a database.
 
@@ -93,7 +122,7 @@ class Store(ABC):
         place: Where it is, as messages say it: no password.
     """
 
-    begin = "BEGIN"
+    begin = begin_reading = "BEGIN"
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine, self.place = engine, place
@@ -204,32 +233,37 @@ class Store(ABC):
             self._append(connection, "migrate", None, None, body)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """Yield the entries after a place, in order."""
+        """Yield the entries after a place, in order; those that come while it reads are among them."""
         while True:
             with self.connection() as connection:
-                rows = connection.execute(
-                    select(schema.entry).where(schema.entry.c.seq > after).order_by(schema.entry.c.seq).limit(PAGE)
-                ).all()
+                rows = connection.execute(PAGE, {"after": after}).all()
             yield from (_entry(row) for row in rows)
-            if len(rows) < PAGE:
+            if len(rows) < PAGE_SIZE:
                 return
             after = rows[-1].seq
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """The whole book as it is at one moment, whoever writes meanwhile."""
+        with self.connection() as connection:
+            connection.exec_driver_sql(self.begin_reading)
+            try:
+                yield Snapshot(connection)
+            finally:
+                self._roll_back(connection)
+
     def all_totals(self) -> list[Total]:
         """Return all budgets, in order."""
-        with self.connection() as connection:
-            return [Total(*row) for row in connection.execute(select(schema.budget).order_by(schema.budget.c.name))]
+        with self.snapshot() as snapshot:
+            return snapshot.totals()
 
-    def all_blocks(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return what each block of each budget has used, besides what all of them have."""
-        with self.connection() as connection:
-            return {(row.budget, row.block): (row.cost, row.delta) for row in connection.execute(select(schema.block))}
-
-    def answers(self) -> Iterator[tuple[str, Kept]]:
-        """Yield the stored answers by operation."""
-        with self.connection() as connection:
-            for row in connection.execution_options(yield_per=100).execute(select(schema.answer)):
-                yield row.operation, Kept(row.media, row.content, row.path)
+    def allow(self, analyst: str) -> None:
+        """Let an analyst ask and do nothing else; `NotPermitted` where the store cannot tell one from another."""
+        raise NotPermitted(
+            f"the ledger at {self.place} cannot keep analysts and owners apart.",
+            why="who can open the file can change what was spent.",
+            do="keep the book in PostgreSQL, or let analysts ask through a program of the owner's.",
+        )
 
     def close(self) -> None:
         """Give connections back."""
@@ -244,12 +278,13 @@ class Store(ABC):
             yield connection
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self, *, locked: bool = True) -> Iterator[Connection]:
         """A connection in a transaction that holds the lock of the book: all is written, or nothing."""
         with self.connection() as connection:
             connection.exec_driver_sql(self.begin)
             try:
-                self._lock(connection)
+                if locked:
+                    self._lock(connection)
                 yield connection
                 connection.exec_driver_sql("COMMIT")
             except BaseException:
@@ -325,6 +360,7 @@ TOTALS = (
     .where(schema.budget.c.name.in_(bindparam("names", expanding=True)))
     .order_by(schema.budget.c.name)
 )
+PAGE = select(schema.entry).where(schema.entry.c.seq > bindparam("after")).order_by(schema.entry.c.seq).limit(PAGE_SIZE)
 OPERATION = select(schema.entry).where(schema.entry.c.operation == bindparam("asked")).order_by(schema.entry.c.seq)
 BLOCK = select(schema.block.c.cost, schema.block.c.delta).where(
     schema.block.c.budget == bindparam("asked"), schema.block.c.block == bindparam("part")

@@ -11,7 +11,7 @@ from .anchor import Mark, read_marks
 from .answer import content_of
 from .entry import BEFORE_ALL, Entry, Head, entry_hash
 from .replay import Fault, Replay
-from .store import Store
+from .store import Snapshot, Store
 
 NOT_ANCHORED = "not anchored: that the end of the book was not cut off, nothing here can show"
 
@@ -66,21 +66,20 @@ def verify(store: Store, ledger: str, anchor: Path | None, progress: Callable[[i
     replay, remarks = Replay(recount=True), list[str]()
     head, wrong = Head(0, BEFORE_ALL), Wrong(None, "")
     marks = {mark.head.seq: mark for mark in read_marks(anchor)} if anchor else {}
+    before = ""
     try:
-        last: Entry | None = None
-        for entry in store.entries():
-            head = _follow(ledger, head, entry, replay)
-            if last is not None and entry.at < last.at:
-                remarks.append(f"entry {entry.seq} is dated before the one it follows: a clock was set back")
-            mark = marks.pop(entry.seq, None)
-            if mark is not None and (mark.ledger, mark.head) != (ledger, head):
-                raise Wrong(entry.seq, f"entry {entry.seq} is not what the anchor says it was")
-            last = entry
-            if progress is not None and entry.seq % 1000 == 0:
-                progress(entry.seq)
-        _check_totals(store, replay)
-        _check_answers(store, replay)
-        _check_marks(ledger, head, marks)
+        with store.snapshot() as snapshot:
+            for entry in snapshot.entries():
+                head = _follow(ledger, head, entry, replay)
+                if entry.at < before:
+                    remarks.append(f"entry {entry.seq} is dated before the one it follows: a clock was set back")
+                before = entry.at
+                _check_mark(ledger, head, marks.pop(entry.seq, None))
+                if progress is not None and entry.seq % 1000 == 0:
+                    progress(entry.seq)
+            _check_totals(snapshot, replay)
+            _check_answers(snapshot, replay)
+        _check_end(head, marks)
     except Wrong as found:
         wrong = found
     except LedgerDamaged as error:
@@ -110,9 +109,9 @@ def _follow(ledger: str, head: Head, entry: Entry, replay: Replay) -> Head:
     return Head(entry.seq, entry.hash)
 
 
-def _check_totals(store: Store, replay: Replay) -> None:
+def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
     """The running totals are what the entries add up to."""
-    totals = {total.name: total for total in store.all_totals()}
+    totals = {total.name: total for total in snapshot.totals()}
     if totals.keys() != replay.accounts.keys():
         raise Wrong(None, f"budgets and entries disagree on {sorted(totals.keys() ^ replay.accounts.keys())[0]!r}")
     for name, account in replay.accounts.items():
@@ -122,14 +121,14 @@ def _check_totals(store: Store, replay: Replay) -> None:
         if ((total.cost, total.delta), (total.peak_cost, total.peak_delta)) != (account.whole, account.peak):
             raise Wrong(None, f"the running total of the budget {name!r} is not what its entries add up to")
     blocks = {(name, block): used for name, a in replay.accounts.items() for block, used in a.blocks.items()}
-    if blocks != store.all_blocks():
+    if blocks != snapshot.blocks():
         raise Wrong(None, "the running totals of blocks are not what the entries add up to")
 
 
-def _check_answers(store: Store, replay: Replay) -> None:
+def _check_answers(snapshot: Snapshot, replay: Replay) -> None:
     """Every committed answer is stored as it was, and no other."""
     committed = {name: found.sha256 for name, found in replay.operations.items() if found.state == "committed"}
-    for operation, kept in store.answers():
+    for operation, kept in snapshot.answers():
         if operation not in committed:
             raise Wrong(None, f"there is an answer to operation {operation!r}, which was not committed")
         content_of(kept, committed.pop(operation), operation)
@@ -137,7 +136,12 @@ def _check_answers(store: Store, replay: Replay) -> None:
         raise Wrong(None, f"the answer to operation {min(committed)!r} is gone")
 
 
-def _check_marks(ledger: str, head: Head, left: dict[int, Mark]) -> None:
+def _check_mark(ledger: str, head: Head, mark: Mark | None) -> None:
+    if mark is not None and (mark.ledger, mark.head) != (ledger, head):
+        raise Wrong(head.seq, f"entry {head.seq} is not what the anchor says it was")
+
+
+def _check_end(head: Head, left: dict[int, Mark]) -> None:
     if left:
         raise Wrong(None, f"the anchor knows entry {max(left)}, and the book ends at {head.seq}: its end was lost")
 

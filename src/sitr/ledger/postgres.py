@@ -1,0 +1,172 @@
+"""A book in PostgreSQL, for teams: analysts execute functions and hold no right on any table (postgres.sql)."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, insert, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from .. import _validate
+from ..errors import InvalidArgument, LedgerError, LedgerUnavailable, MissingExtra, NotPermitted
+from . import schema
+from .entry import Entry, Head
+from .store import Charge, Exceeded, Identity, Kept, Lost, Stale, Store, Total, Unfit, busy, damaged, not_permitted
+
+SCHEMA = "sitr"
+
+# What analysts may execute.
+FOR_ANALYSTS = (
+    "reserve(text, text, text)",
+    "start(text, text, text)",
+    "commit(text, text, text, text, text, bytea, text)",
+    "identity()",
+    "totals(text[])",
+    "operation(text)",
+    "kept(text, text)",
+)
+RESERVE = text("SELECT * FROM sitr.reserve(:operation, :analyst, :body)")
+START = text("SELECT * FROM sitr.start(:operation, :analyst, :body)")
+COMMIT = text("SELECT * FROM sitr.commit(:operation, :analyst, :holder, :body, :media, :content, :path)")
+APPEND = text("SELECT * FROM sitr.append_entry(:kind, :operation, :analyst, :body)")
+ABSENT = ("3F000", "42P01", "42883")  # no such schema, table, function
+
+
+class PostgreSQL(Store):
+    """The schema `sitr` of a database.
+
+    Args:
+        url: "postgresql://user@host/database"; whoever makes the book owns it.
+        wait: How many seconds to wait for another process.
+    """
+
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+    def __init__(self, url: str, wait: float) -> None:
+        if importlib.util.find_spec("psycopg") is None:
+            raise MissingExtra("a ledger in PostgreSQL needs psycopg.", do="pip install 'sitr[postgresql]'.")
+        try:
+            address = make_url(url).set(drivername="postgresql+psycopg")
+        except (ArgumentError, ValueError):
+            raise InvalidArgument(
+                "the address of the ledger cannot be read.", do="postgresql://user@host/db."
+            ) from None
+        engine = create_engine(
+            address,
+            isolation_level="AUTOCOMMIT",  # a function is one transaction; an owner's begin and end by our own words
+            connect_args={"options": f"-c lock_timeout={max(round(wait * 1000), 1)} -c synchronous_commit=on"},
+        ).execution_options(schema_translate_map={None: SCHEMA})
+        super().__init__(engine, f"postgresql://{address.host or address.query.get('host', '')}/{address.database}")
+
+    def reserve(self, operation: str, analyst: str, body: str, charges: Sequence[Charge]) -> Entry:
+        return self._step(RESERVE, operation=operation, analyst=analyst, body=body)
+
+    def start(self, operation: str, analyst: str, body: str) -> Entry:
+        return self._step(START, operation=operation, analyst=analyst, body=body)
+
+    def commit(self, operation: str, analyst: str, holder: str, body: str, kept: Kept) -> Entry:
+        return self._step(COMMIT, operation=operation, analyst=analyst, holder=holder, body=body, **kept._asdict())
+
+    def identity(self) -> Identity | None:
+        try:
+            with self.connection() as connection:
+                row = connection.execute(text("SELECT * FROM sitr.identity()")).one()
+        except _Absent:
+            return None
+        if row.id is None:
+            raise damaged(self.place, "it has no first entry")
+        return Identity(row.id, row.schema_version, Head(row.seq, row.hash))
+
+    def totals(self, names: Sequence[str]) -> list[Total]:
+        with self.connection() as connection:
+            rows = connection.execute(text("SELECT * FROM sitr.totals(:names)"), {"names": list(names)})
+            return [Total(*row) for row in rows]
+
+    def operation(self, operation: str) -> list[Entry]:
+        with self.connection() as connection:
+            rows = connection.execute(text("SELECT * FROM sitr.operation(:asked)"), {"asked": operation})
+            return [Entry(**row._mapping) for row in rows]
+
+    def kept(self, operation: str, analyst: str) -> Kept | None:
+        asked = {"asked": operation, "analyst": analyst}
+        with self.connection() as connection:
+            row = connection.execute(text("SELECT * FROM sitr.kept(:asked, :analyst)"), asked).first()
+            return Kept(row.media, row.content, row.path) if row else None
+
+    def make(self, id: str, body: str) -> None:
+        with self.transaction(locked=False) as connection:
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('sitr.book'))"))
+            if connection.dialect.has_table(connection, "book", SCHEMA):
+                return  # another process was faster: its book is the book
+            connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+            schema.metadata.create_all(connection)
+            connection.execute(insert(schema.book), {"id": id, "schema_version": schema.SCHEMA_VERSION})
+            self._install(connection)
+            self._append(connection, "open", None, None, body)
+
+    def allow(self, analyst: str) -> None:
+        """Let a role execute the functions of the protocol, and nothing else."""
+        with self.transaction() as connection:
+            role = connection.dialect.identifier_preparer.quote(_validate.name("analyst", analyst))
+            connection.execute(text(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"))
+            for function in FOR_ANALYSTS:
+                connection.execute(text(f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {role}"))
+
+    def _step(self, statement: Any, **values: Any) -> Entry:
+        with self.connection() as connection:
+            return Entry(**connection.execute(statement, values).one()._mapping)
+
+    def _lock(self, connection: Connection) -> None:
+        connection.execute(text("SELECT 1 FROM sitr.book FOR UPDATE"))
+
+    def _install(self, connection: Connection) -> None:
+        source = files(__package__).joinpath("postgres.sql").read_text(encoding="utf-8")
+        # Many statements at once go to the driver itself; they are part of the transaction.
+        connection.connection.driver_connection.execute(source)  # type: ignore[union-attr]
+
+    def _append(
+        self, connection: Connection, kind: str, operation: str | None, analyst: str | None, body: str
+    ) -> Entry:
+        values = {"kind": kind, "operation": operation, "analyst": analyst, "body": body}
+        return Entry(**connection.execute(APPEND, values).one()._mapping)
+
+    def _translated(self, error: DBAPIError) -> Exception:
+        driver: Any = error.orig
+        state = getattr(driver, "sqlstate", None)
+        if state == "SL001":
+            cost, delta = driver.diag.message_detail.split()
+            return Exceeded(driver.diag.message_primary, (int(cost), int(delta)))
+        if state == "SL002":
+            return Stale()
+        if state in ("SL003", "23505"):
+            return Unfit()
+        if state == "SL004":
+            return NotPermitted(f"{driver.diag.message_primary}.", do="ask as yourself, or as an owner of the ledger.")
+        if state == "SL005":
+            return InvalidArgument(f"the ledger cannot take this: {driver.diag.message_primary}.")
+        if state == "42501":
+            return not_permitted(self.place)
+        if state in ABSENT:
+            return _Absent(f"there is no ledger at {self.place}.", do="an owner makes it: sitr budget create.")
+        if state in ("55P03", "40001", "40P01"):
+            return busy(self.place)
+        if state in ("XX001", "XX002"):
+            return damaged(self.place, "PostgreSQL cannot read it")
+        if error.connection_invalidated or state is None or state[:2] in ("08", "57"):
+            return Lost(
+                f"the connection to the ledger at {self.place} broke, or could not be made.",
+                why="whether the last step was made is not known.",
+                do="ask again with the same operation id: nothing is charged or run twice.",
+            )
+        return LedgerUnavailable(
+            f"PostgreSQL refused at {self.place} (SQLSTATE {state}); nothing was granted.",
+            do="look into the log of the server; then ask again with the same operation id.",
+        )
+
+
+class _Absent(LedgerError):
+    """There is no book in the database."""

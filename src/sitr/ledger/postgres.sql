@@ -1,0 +1,211 @@
+-- The steps of the protocol, as functions that run with the rights of the book's owner. Analysts may execute the ones
+-- that `FOR_ANALYSTS` in postgres.py names, and hold no right on any table. A charge stands once its transaction is committed.
+--
+-- Errors: SL001 a budget has not enough left (message: its name; detail: what was used), SL002 a budget changed since it
+-- was read, SL003 the operation is in another state, SL004 not permitted, SL005 the request cannot be read.
+
+CREATE OR REPLACE FUNCTION sitr.only_added_to() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'SL004', MESSAGE = 'a book is only added to';
+END $$;
+
+CREATE OR REPLACE TRIGGER only_added_to BEFORE UPDATE OR DELETE OR TRUNCATE ON sitr.entry
+    FOR EACH STATEMENT EXECUTE FUNCTION sitr.only_added_to();
+CREATE OR REPLACE TRIGGER only_added_to BEFORE UPDATE OR DELETE OR TRUNCATE ON sitr.answer
+    FOR EACH STATEMENT EXECUTE FUNCTION sitr.only_added_to();
+
+-- Whether whoever is logged in owns the book, and may act for others.
+CREATE OR REPLACE FUNCTION sitr.is_owner() RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT pg_catalog.pg_has_role(session_user, relowner, 'MEMBER')
+    FROM pg_catalog.pg_class WHERE oid = 'sitr.book'::pg_catalog.regclass
+$$;
+
+-- Refuses an analyst who claims to be another, names that could break a line of the chain, and what is no JSON object.
+CREATE OR REPLACE FUNCTION sitr.check_call(p_operation text, p_analyst text, p_body text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    given text;
+BEGIN
+    IF p_analyst IS NULL OR NOT (p_analyst = session_user OR sitr.is_owner()) THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL004', MESSAGE = 'an analyst asks under the name of the login';
+    END IF;
+    FOREACH given IN ARRAY ARRAY[p_operation, p_analyst] LOOP
+        IF given IS NULL OR given = '' OR octet_length(given) > 200 OR given ~ '[[:cntrl:]]' THEN
+            RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a name is empty, too long, or does not show';
+        END IF;
+    END LOOP;
+    IF p_body ~ '[\n\r]' OR jsonb_typeof(p_body::jsonb) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the body is no JSON object in one line';
+    END IF;
+    PERFORM set_config('synchronous_commit', 'on', true);  -- whatever the session says
+END $$;
+
+CREATE OR REPLACE FUNCTION sitr.append_entry(p_kind text, p_operation text, p_analyst text, p_body text)
+RETURNS sitr.entry LANGUAGE plpgsql AS $$
+DECLARE
+    ledger text;
+    last sitr.entry;
+    made sitr.entry;
+BEGIN
+    SELECT id INTO STRICT ledger FROM sitr.book FOR UPDATE;  -- the lock of the book: entries come one after the other
+    SELECT * INTO last FROM sitr.entry ORDER BY seq DESC LIMIT 1;
+    made.seq := coalesce(last.seq, 0) + 1;
+    made.at := to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"');
+    made.kind := p_kind;
+    made.operation := p_operation;
+    made.analyst := p_analyst;
+    made.body := p_body;
+    made.hash := encode(sha256(convert_to(concat_ws(E'\n',
+        ledger, coalesce(last.hash, repeat('0', 64)), made.seq::text, made.at, made.kind,
+        coalesce(made.operation, ''), coalesce(made.analyst, ''), made.body), 'UTF8')), 'hex');
+    INSERT INTO sitr.entry SELECT made.*;
+    RETURN made;
+END $$;
+
+-- Charges one budget: the conditional UPDATE changes its row only if the promise still holds after it.
+CREATE OR REPLACE FUNCTION sitr.charge(p_budget sitr.budget, p_due jsonb, p_blocks text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    most CONSTANT bigint := 1152921504607895552;  -- 2^60 + 2^20 units (decision 0006)
+    due_cost bigint := (p_due ->> 'cost')::bigint;
+    due_delta bigint := (p_due ->> 'delta')::bigint;
+    rules jsonb := p_budget.body::jsonb;
+    apart boolean := p_blocks <> '{}' AND rules ?| ARRAY['disjoint_by', 'per'] AND rules ->> 'adjacency' = 'add_remove';
+    used_cost bigint := 0;
+    used_delta bigint := 0;
+    more_cost bigint := due_cost;
+    more_delta bigint := due_delta;
+    peak_c bigint := 0;
+    peak_d bigint := 0;
+BEGIN
+    IF (p_due ->> 'version')::integer IS DISTINCT FROM p_budget.version THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = p_budget.name;
+    ELSIF coalesce(due_cost, -1) < 0 OR coalesce(due_delta, -1) < 0 OR due_cost + due_delta = 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a charge is more than nothing';
+    END IF;
+    IF apart THEN
+        SELECT coalesce(max(cost), 0), coalesce(max(delta), 0) INTO used_cost, used_delta
+        FROM sitr.block WHERE budget = p_budget.name AND block = ANY (p_blocks);
+        peak_c := used_cost + due_cost;
+        peak_d := used_delta + due_delta;
+        more_cost := 0;
+        more_delta := 0;
+    END IF;
+    UPDATE sitr.budget AS b
+    SET cost = b.cost + more_cost, delta = b.delta + more_delta,
+        peak_cost = greatest(b.peak_cost, peak_c), peak_delta = greatest(b.peak_delta, peak_d)
+    WHERE b.name = p_budget.name AND b.version = p_budget.version
+        AND b.cost + more_cost + greatest(b.peak_cost, peak_c) <= most
+        AND b.delta + more_delta + greatest(b.peak_delta, peak_d) <= most;
+    IF NOT FOUND THEN
+        IF NOT apart THEN
+            used_cost := p_budget.peak_cost;
+            used_delta := p_budget.peak_delta;
+        END IF;
+        RAISE EXCEPTION USING ERRCODE = 'SL001', MESSAGE = p_budget.name,
+            DETAIL = format('%s %s', p_budget.cost + used_cost, p_budget.delta + used_delta);
+    END IF;
+    IF apart THEN
+        INSERT INTO sitr.block AS b (budget, block, cost, delta)
+        SELECT p_budget.name, named, due_cost, due_delta FROM unnest(p_blocks) AS named
+        ON CONFLICT (budget, block) DO UPDATE SET cost = b.cost + due_cost, delta = b.delta + due_delta;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION sitr.reserve(p_operation text, p_analyst text, p_body text) RETURNS sitr.entry
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asked jsonb;
+    datasets text[];
+    blocks text[];
+    names text[];
+    found sitr.budget;
+BEGIN
+    PERFORM sitr.check_call(p_operation, p_analyst, p_body);
+    asked := p_body::jsonb;
+    datasets := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'datasets'));
+    blocks := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'blocks'));
+    PERFORM 1 FROM sitr.book FOR UPDATE;
+    IF EXISTS (SELECT FROM sitr.entry WHERE operation = p_operation) THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation id is taken';
+    END IF;
+    -- Every budget that it falls under is charged, and no other: nobody leaves out a share of their own.
+    names := ARRAY(
+        SELECT b.name FROM sitr.budget AS b JOIN unnest(datasets) AS d
+        ON b.name IN (d, d || '/analyst/' || p_analyst, d || '/purpose/' || (asked ->> 'purpose'))
+        ORDER BY b.name COLLATE "C");
+    IF datasets = '{}' OR NOT datasets <@ names
+        OR names <> ARRAY(SELECT named FROM jsonb_object_keys(asked -> 'budgets') AS named ORDER BY named COLLATE "C")
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = 'the budgets are not those that are charged';
+    END IF;
+    FOR found IN SELECT * FROM sitr.budget WHERE name = ANY (names) ORDER BY name COLLATE "C" LOOP
+        PERFORM sitr.charge(found, asked -> 'budgets' -> found.name, blocks);
+    END LOOP;
+    RETURN sitr.append_entry('reserve', p_operation, p_analyst, p_body);
+END $$;
+
+CREATE OR REPLACE FUNCTION sitr.start(p_operation text, p_analyst text, p_body text) RETURNS sitr.entry
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM sitr.check_call(p_operation, p_analyst, p_body);
+    PERFORM 1 FROM sitr.book FOR UPDATE;
+    IF ARRAY(SELECT kind || ' ' || analyst FROM sitr.entry WHERE operation = p_operation ORDER BY seq)
+        <> ARRAY['reserve ' || p_analyst]
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation is not reserved';
+    END IF;
+    RETURN sitr.append_entry('start', p_operation, p_analyst, p_body);
+END $$;
+
+CREATE OR REPLACE FUNCTION sitr.commit(
+    p_operation text, p_analyst text, p_holder text, p_body text, p_media text, p_content bytea, p_path text
+) RETURNS sitr.entry
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM sitr.check_call(p_operation, p_analyst, p_body);
+    PERFORM 1 FROM sitr.book FOR UPDATE;
+    IF ARRAY(SELECT kind || ' ' || analyst FROM sitr.entry WHERE operation = p_operation ORDER BY seq)
+        <> ARRAY['reserve ' || p_analyst, 'start ' || p_analyst]
+        OR p_holder IS DISTINCT FROM (
+            SELECT body::jsonb ->> 'holder' FROM sitr.entry WHERE operation = p_operation AND kind = 'start')
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation was not started by this holder';
+    ELSIF p_content IS NOT NULL AND encode(sha256(p_content), 'hex') IS DISTINCT FROM p_body::jsonb ->> 'sha256' THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the answer has another sha256';
+    END IF;
+    INSERT INTO sitr.answer (operation, media, content, path) VALUES (p_operation, p_media, p_content, p_path);
+    RETURN sitr.append_entry('commit', p_operation, p_analyst, p_body);
+END $$;
+
+CREATE OR REPLACE FUNCTION sitr.identity(OUT id text, OUT schema_version integer, OUT seq bigint, OUT hash text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT b.id, b.schema_version, e.seq, e.hash
+    FROM sitr.book AS b, (SELECT * FROM sitr.entry ORDER BY seq DESC LIMIT 1) AS e
+$$;
+
+-- Budgets by name, another analyst's share not among them.
+CREATE OR REPLACE FUNCTION sitr.totals(p_names text[]) RETURNS SETOF sitr.budget
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT * FROM sitr.budget
+    WHERE name = ANY (p_names)
+        AND (sitr.is_owner() OR name NOT LIKE '%/analyst/%' OR name = split_part(name, '/', 1) || '/analyst/' || session_user)
+    ORDER BY name COLLATE "C"
+$$;
+
+-- The entries of an operation; of another's, only that they are there.
+CREATE OR REPLACE FUNCTION sitr.operation(p_operation text) RETURNS SETOF sitr.entry
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT seq, at, kind, operation, analyst,
+        CASE WHEN analyst = session_user OR sitr.is_owner() THEN body ELSE '{}' END, hash
+    FROM sitr.entry WHERE operation = p_operation ORDER BY seq
+$$;
+
+-- A stored answer, to the analyst who asked for it.
+CREATE OR REPLACE FUNCTION sitr.kept(p_operation text, p_analyst text) RETURNS SETOF sitr.answer
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT a.* FROM sitr.answer AS a JOIN sitr.entry AS e ON e.operation = a.operation AND e.kind = 'reserve'
+    WHERE a.operation = p_operation AND e.analyst = p_analyst AND (p_analyst = session_user OR sitr.is_owner())
+$$;
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sitr FROM PUBLIC;
