@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any, NoReturn
 
@@ -105,9 +106,14 @@ def from_json(text: str) -> Event:
 
 
 def _record(event: Event) -> dict[str, Any]:
-    defaults = inspect.signature(type(event)).parameters
+    defaults = _parameters(type(event))
     given = {name: value for name, value in event.parameters().items() if value != defaults[name].default}
     return {"type": event.type, **{name: WRITERS.get(name, _plain)(value) for name, value in given.items()}}
+
+
+@cache
+def _parameters(kind: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(kind).parameters
 
 
 def _plain(value: Any) -> Any:
@@ -170,7 +176,7 @@ def _read(record: Any) -> Event:
 
 def _check_names(kind: type[Event], given: dict[str, Any]) -> None:
     """Refuse what is unknown, which may change the meaning of the rest, and ask for what is missing."""
-    known = inspect.signature(kind).parameters
+    known = _parameters(kind)
     unknown = [f"{name!r:.40}" for name in given if name not in known]
     missing = [repr(name) for name, p in known.items() if p.default is inspect.Parameter.empty and name not in given]
     if unknown or missing:

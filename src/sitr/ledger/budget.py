@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from .. import _validate
-from ..accounting import PureFilter, RDPFilter, ZCDPFilter, choose_filter
+from ..accounting import Event, PureFilter, RDPFilter, ZCDPFilter, choose_filter
 from ..accounting.filters import Filter
 from ..display import scientific
 from ..errors import InvalidArgument, InvalidRecord
@@ -155,6 +156,20 @@ class Keeper:
         made = FILTERS[self.kind](**dict(self.limits), adjacency=self.budget.adjacency)
         made.used = used
         return made
+
+    @cached_property
+    def _unused(self) -> Filter:
+        return self.filter()
+
+    def units(self, event: Event) -> tuple[int, int]:
+        """Return what an event costs, in units of the filter's two limits, rounded up.
+
+        Example:
+            >>> from sitr.accounting import PureDP
+            >>> Keeper.of(Budget(epsilon=1.0)).units(PureDP(epsilon=0.25))
+            (288230376151711744, 0)
+        """
+        return self._unused.units(event)
 
     def raised(self, budget: Budget) -> Keeper:
         """Return what keeps a higher promise; a Rényi order stays, since it was fixed in advance.

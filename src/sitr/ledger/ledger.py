@@ -13,6 +13,7 @@ from .. import __version__, _validate
 from ..accounting import Event
 from ..errors import (
     AlreadyAnswered,
+    BudgetExceeded,
     InvalidArgument,
     LedgerDamaged,
     LedgerUnavailable,
@@ -61,6 +62,7 @@ class Ledger:
     def __init__(self, store: Store, id: str, anchor: Path | None, answers: Path | None) -> None:
         self.store, self.id, self.answers = store, id, answers
         self._anchor = anchor
+        self._defined: dict[tuple[str, ...], dict[str, tuple[int, Keeper]]] = {}
 
     @classmethod
     def open(
@@ -241,21 +243,15 @@ class Ledger:
             IncompatibleAdjacency: The event speaks of other neighbours than a budget.
         """
         asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
-        known = self._known(asked)
-        for _ in range(TRIES):
-            if known is not None:
-                return Grant(self, event, known)
-            try:
-                known = self._anchored(self._reserved(asked))
-            except Stale:
-                continue
-            except (Unfit, Lost) as error:
-                known = self._known(asked)
-                if known is None and isinstance(error, Lost):
-                    raise
-        if known is not None:
-            return Grant(self, event, known)
-        raise LedgerUnavailable("budgets change faster than they can be charged.", do="ask again.")
+        try:
+            reserved = self._reserved(asked)
+        except (Unfit, Lost, BudgetExceeded) as error:
+            # The id may have been used before: by a process that crashed, or by this one, whose answer was lost.
+            known = self._known(asked)
+            if known is None:
+                raise _settled(error) from None
+            reserved = known
+        return Grant(self, event, self._anchored(reserved))
 
     def once(self, datasets: str | Iterable[str], event: Event, compute: Callable[[], Any], **about: Any) -> Answer:
         """Reserve, compute and commit, or return what was committed before under the same id, free of charge.
@@ -369,17 +365,28 @@ class Ledger:
     # Within
 
     def _reserved(self, asked: Request) -> Entry:
-        """Work out what is due, and charge it."""
-        totals = {total.name: total for total in self.store.totals(asked.budgets)}
-        missing = [name for name in asked.datasets if name not in totals]
-        if missing:
-            raise _unknown_budget(missing[0])
-        keepers = {name: Keeper.from_json(total.body) for name, total in totals.items()}
-        charges = [asked.charge(total, keepers[name]) for name, total in totals.items()]
-        try:
-            return self.store.reserve(asked.operation, asked.analyst, asked.body(charges), charges)
-        except Exceeded as found:
-            raise refusal(found.name, keepers[found.name], found.used, asked.event) from None
+        """Work out what is due, outside of any lock, and charge it; again, if a budget was changed meanwhile."""
+        for _ in range(TRIES):
+            keepers = self._keepers(asked)
+            charges = [asked.charge(name, version, keeper) for name, (version, keeper) in keepers.items()]
+            try:
+                return self.store.reserve(asked.operation, asked.analyst, asked.body(charges), charges, asked.budgets)
+            except Stale:
+                self._defined.clear()
+            except Exceeded as found:
+                raise refusal(found.name, keepers[found.name][1], found.used, asked.event) from None
+        raise LedgerUnavailable("budgets change faster than they can be charged.", do="ask again.")
+
+    def _keepers(self, asked: Request) -> dict[str, tuple[int, Keeper]]:
+        """The budgets that a request falls under, as last read: the store says when that is too old."""
+        names = tuple(asked.budgets)
+        if names not in self._defined:
+            totals = self.store.totals(names)
+            missing = set(asked.datasets) - {total.name for total in totals}
+            if missing:
+                raise _unknown_budget(min(missing))
+            self._defined[names] = {total.name: (total.version, Keeper.from_json(total.body)) for total in totals}
+        return self._defined[names]
 
     def _known(self, asked: Request) -> Entry | None:
         """The reservation that was made under this id before, if it may go on; whatever else it is raises."""
@@ -510,3 +517,8 @@ def _unknown_budget(name: str) -> UnknownName:
         why="every release charges the budget of every private dataset it reads.",
         do="an owner creates it: sitr budget create.",
     )
+
+
+def _settled(error: Exception) -> Exception:
+    """An id that was taken, and is not, belongs to an operation that is being written now."""
+    return OperationTaken("the operation id is in use.", do="ask again.") if isinstance(error, Unfit) else error

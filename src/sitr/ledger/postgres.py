@@ -62,7 +62,9 @@ class PostgreSQL(Store):
         ).execution_options(schema_translate_map={None: SCHEMA})
         super().__init__(engine, f"postgresql://{address.host or address.query.get('host', '')}/{address.database}")
 
-    def reserve(self, operation: str, analyst: str, body: str, charges: Sequence[Charge]) -> Entry:
+    def reserve(
+        self, operation: str, analyst: str, body: str, charges: Sequence[Charge], names: Sequence[str]
+    ) -> Entry:
         return self._step(RESERVE, operation=operation, analyst=analyst, body=body)
 
     def start(self, operation: str, analyst: str, body: str) -> Entry:

@@ -150,7 +150,7 @@ class Replay:
         if min(charge.cost, charge.delta) < 0:
             raise Fault("it charges less than nothing")
         if self._recount:
-            due = account.keeper.filter().units(event_of(event))
+            due = account.keeper.units(event_of(event))
             if any(paid < owed * (1 - TOLERANCE) for paid, owed in zip(charge[2:4], due, strict=True)):
                 raise Fault(f"it charges {charge.name!r} less than its event costs")
         if max(account.add(charge)) > MOST:

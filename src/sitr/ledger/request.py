@@ -11,7 +11,7 @@ from ..accounting import Event
 from ..errors import InvalidArgument
 from .budget import Keeper, keys
 from .entry import canonical, sha256
-from .store import Charge, Total
+from .store import Charge
 
 
 class Request:
@@ -58,16 +58,16 @@ class Request:
                 "the request cannot be written as JSON.", do="Pass text, numbers and lists."
             ) from None
 
-    def charge(self, total: Total, keeper: Keeper) -> Charge:
+    def charge(self, name: str, version: int, keeper: Keeper) -> Charge:
         """What one budget is due."""
-        cost, delta = keeper.filter().units(self.event)
+        cost, delta = keeper.units(self.event)
         if cost == delta == 0:
             raise InvalidArgument(
                 f"{self.event!r:.80} costs nothing.",
                 why="an event that costs nothing is no release from private data, or a mistake.",
                 do="state the event of what will be released.",
             )
-        return Charge(total.name, total.version, cost, delta, self.blocks if keeper.budget.parallel else ())
+        return Charge(name, version, cost, delta, self.blocks if keeper.budget.parallel else ())
 
     def body(self, charges: list[Charge]) -> str:
         """The reservation as the entry says it."""

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from sqlite3 import Connection as Driver
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, case, create_engine, event, insert, select, update
+from sqlalchemy import Connection, case, create_engine, event, func, insert, literal_column, select, update
 from sqlalchemy import bindparam as given
+from sqlalchemy.dialects.sqlite import dialect
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.sql import ClauseElement
 
 from ..accounting.filters import MOST
 from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .entry import BEFORE_ALL, Entry, Head, entry_hash, now
 from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged
+
+T = TypeVar("T")
 
 FOR_EVER = ("entry", "book", "answer")
 APPEND_ONLY = """
@@ -30,14 +37,20 @@ END
 _budget = schema.budget.c
 _peak_cost = case((_budget.peak_cost > given("peak_c"), _budget.peak_cost), else_=given("peak_c"))
 _peak_delta = case((_budget.peak_delta > given("peak_d"), _budget.peak_delta), else_=given("peak_d"))
+
+
+def _prepared(statement: ClauseElement) -> str:
+    """Compile a statement once, for the driver: in each step of the protocol that would take longer than to run it."""
+    return str(statement.compile(dialect=dialect(paramstyle="named")))
+
+
 # The one statement that grants: it changes a row only if the promise still holds after it.
-GRANT = (
+GRANT = _prepared(
     update(schema.budget)
     .where(
         _budget.name == given("asked"),
-        _budget.version == given("known"),
-        _budget.cost + given("more_c") + _peak_cost <= MOST,
-        _budget.delta + given("more_d") + _peak_delta <= MOST,
+        _budget.cost + given("more_c") + _peak_cost <= literal_column(str(MOST)),
+        _budget.delta + given("more_d") + _peak_delta <= literal_column(str(MOST)),
     )
     .values(
         cost=_budget.cost + given("more_c"),
@@ -46,11 +59,25 @@ GRANT = (
         peak_delta=_peak_delta,
     )
 )
-HEAD = select(schema.entry.c.seq, schema.entry.c.hash).order_by(schema.entry.c.seq.desc()).limit(1)
-APPEND = insert(schema.entry)
-KEEP = insert(schema.answer)
-KEPT = select(schema.answer.c.media, schema.answer.c.content, schema.answer.c.path).where(
-    schema.answer.c.operation == given("asked")
+_named = _budget.name.in_(select(func.json_each(given("names")).table_valued("value").c.value))
+TOTALS = _prepared(select(schema.budget).where(_named).order_by(_budget.name))
+_last = select(func.max(schema.entry.c.seq)).scalar_subquery()
+HEAD = _prepared(select(schema.entry.c.seq, schema.entry.c.hash).where(schema.entry.c.seq == _last))
+OPERATION = _prepared(
+    select(schema.entry).where(schema.entry.c.operation == given("asked")).order_by(schema.entry.c.seq)
+)
+BLOCK = _prepared(
+    select(schema.block.c.cost, schema.block.c.delta).where(
+        schema.block.c.budget == given("asked"), schema.block.c.block == given("part")
+    )
+)
+SET_BLOCK = _prepared(insert(schema.block).prefix_with("OR REPLACE"))
+APPEND = _prepared(insert(schema.entry))
+KEEP = _prepared(insert(schema.answer))
+KEPT = _prepared(
+    select(schema.answer.c.media, schema.answer.c.content, schema.answer.c.path).where(
+        schema.answer.c.operation == given("asked")
+    )
 )
 
 
@@ -72,6 +99,7 @@ class SQLite(Store):
             URL.create("sqlite", database=str(path) if path else None),
             isolation_level="AUTOCOMMIT",  # transactions begin and end by our own words
             connect_args={"timeout": wait, "check_same_thread": False},
+            pool_reset_on_return=None,  # nothing is left open
             **options,
         )
         event.listen(engine, "connect", _configure)
@@ -79,28 +107,39 @@ class SQLite(Store):
         if path is None:
             self._turn = threading.RLock()  # one connection for all threads
 
-    def reserve(self, operation: str, analyst: str, body: str, charges: Sequence[Charge]) -> Entry:
-        with self.transaction() as connection:
-            for charge in charges:
-                self._grant(connection, charge)
-            return self._append(connection, "reserve", operation, analyst, body)
+    def reserve(
+        self, operation: str, analyst: str, body: str, charges: Sequence[Charge], names: Sequence[str]
+    ) -> Entry:
+        def step(driver: Driver) -> Entry:
+            totals = _totals(driver, names)
+            if [(total.name, total.version) for total in totals] != [(due.name, due.version) for due in charges]:
+                raise Stale
+            for total, charge in zip(totals, charges, strict=True):
+                _grant(driver, total, charge)
+            return self._add(driver, "reserve", operation, analyst, body)
+
+        return self._step(step)
 
     def start(self, operation: str, analyst: str, body: str) -> Entry:
-        with self.transaction() as connection:
-            entries = self._operation(connection, operation)
+        def step(driver: Driver) -> Entry:
+            entries = _operation(driver, operation)
             if [(found.kind, found.analyst) for found in entries] != [("reserve", analyst)]:
-                raise Unfit(operation)
-            return self._append(connection, "start", operation, analyst, body)
+                raise Unfit
+            return self._add(driver, "start", operation, analyst, body)
+
+        return self._step(step)
 
     def commit(self, operation: str, analyst: str, holder: str, body: str, kept: Kept) -> Entry:
-        with self.transaction() as connection:
-            entries = self._operation(connection, operation)
+        def step(driver: Driver) -> Entry:
+            entries = _operation(driver, operation)
             if [(found.kind, found.analyst) for found in entries] != [("reserve", analyst), ("start", analyst)]:
-                raise Unfit(operation)
+                raise Unfit
             if entries[1].record["holder"] != holder:
-                raise Unfit(operation)
-            connection.execute(KEEP, {"operation": operation, **kept._asdict()})
-            return self._append(connection, "commit", operation, analyst, body)
+                raise Unfit
+            driver.execute(KEEP, {"operation": operation, **kept._asdict()})
+            return self._add(driver, "commit", operation, analyst, body)
+
+        return self._step(step)
 
     def identity(self) -> Identity | None:
         if self.path is not None:
@@ -113,24 +152,21 @@ class SQLite(Store):
                     return None
                 raise damaged(self.place, "it is an SQLite file, but no ledger")
             row = connection.execute(select(schema.book)).first()
-            head = connection.execute(HEAD).first() if row else None
+            head = connection.exec_driver_sql(HEAD).first() if row else None
             if row is None or head is None:
                 raise damaged(self.place, "it has no first entry")
             self._id = row.id
             return Identity(row.id, row.schema_version, Head(*head))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
-        with self.connection() as connection:
-            return self._totals(connection, names)
+        return self._read(lambda driver: _totals(driver, names))
 
     def operation(self, operation: str) -> list[Entry]:
-        with self.connection() as connection:
-            return self._operation(connection, operation)
+        return self._read(lambda driver: _operation(driver, operation))
 
     def kept(self, operation: str, analyst: str) -> Kept | None:
-        with self.connection() as connection:
-            row = connection.execute(KEPT, {"asked": operation}).first()
-            return Kept(*row) if row else None
+        row = self._read(lambda driver: driver.execute(KEPT, {"asked": operation}).fetchone())
+        return Kept(*row) if row else None
 
     def make(self, id: str, body: str) -> None:
         if self.path is not None:
@@ -159,15 +195,51 @@ class SQLite(Store):
     def _append(
         self, connection: Connection, kind: str, operation: str | None, analyst: str | None, body: str
     ) -> Entry:
-        last = connection.execute(HEAD).first()
-        seq, previous = (last.seq, last.hash) if last else (0, BEFORE_ALL)
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        return self._add(driver, kind, operation, analyst, body)
+
+    def _add(self, driver: Driver, kind: str, operation: str | None, analyst: str | None, body: str) -> Entry:
+        seq, previous = driver.execute(HEAD).fetchone() or (0, BEFORE_ALL)
         entry = Entry(seq + 1, now(), kind, operation, analyst, body, "")
         row = {**vars(entry), "hash": entry_hash(self._id, previous, entry)}
         try:
-            connection.execute(APPEND, row)
-        except IntegrityError:
-            raise Unfit(operation) from None
+            driver.execute(APPEND, row)
+        except sqlite3.IntegrityError:
+            raise Unfit from None
         return Entry(**row)
+
+    def _step(self, step: Callable[[Driver], Entry]) -> Entry:
+        """Make a step of the protocol: all of it is on the disk when this returns, or nothing is."""
+
+        def durable(driver: Driver) -> Entry:
+            driver.execute(self.begin)
+            try:
+                entry = step(driver)
+                driver.execute("COMMIT")
+                return entry
+            except BaseException:
+                if driver.in_transaction:  # SQLite has rolled back by itself where the disk failed
+                    driver.execute("ROLLBACK")
+                raise
+
+        return self._read(durable)
+
+    def _read(self, reading: Callable[[Driver], T]) -> T:
+        """Give a connection of the driver's to a function, and its errors in our words."""
+        self._stay_home()
+        with self._turn:
+            try:
+                pooled = self.engine.raw_connection()
+                try:
+                    return reading(pooled.driver_connection)  # type: ignore[arg-type]
+                except sqlite3.Error:
+                    pooled.invalidate()
+                    raise
+                finally:
+                    pooled.close()
+            except (sqlite3.Error, SQLAlchemyError) as error:
+                raise self._explained(str(error)) from None
 
     def _forked(self) -> None:
         if self.path is None:
@@ -178,26 +250,10 @@ class SQLite(Store):
             )
         super()._forked()
 
-    def _grant(self, connection: Connection, charge: Charge) -> None:
-        before = [self._block(connection, charge.name, name) for name in charge.blocks]
-        peak_cost, peak_delta = max((c for c, _ in before), default=0), max((d for _, d in before), default=0)
-        if charge.blocks:
-            values = {"more_c": 0, "more_d": 0, "peak_c": peak_cost + charge.cost, "peak_d": peak_delta + charge.delta}
-        else:
-            values = {"more_c": charge.cost, "more_d": charge.delta, "peak_c": 0, "peak_d": 0}
-        granted = connection.execute(GRANT, {"asked": charge.name, "known": charge.version, **values})
-        if granted.rowcount != 1:
-            found = self._totals(connection, [charge.name])
-            if [total.version for total in found] != [charge.version]:
-                raise Stale(charge.name)
-            whole = found[0]
-            touched = (whole.cost + peak_cost, whole.delta + peak_delta)
-            raise Exceeded(charge.name, touched if charge.blocks else whole.used)
-        for name, (cost, delta) in zip(charge.blocks, before, strict=True):
-            self._set_block(connection, charge.name, name, cost + charge.cost, delta + charge.delta)
-
     def _translated(self, error: DBAPIError) -> Exception:
-        text = str(error.orig)
+        return self._explained(str(error.orig))
+
+    def _explained(self, text: str) -> Exception:
         if "locked" in text:
             return busy(self.place)
         if "readonly" in text or "unable to open" in text:
@@ -211,9 +267,38 @@ class SQLite(Store):
                 f"the disk under the ledger at {self.place} is full or fails; nothing was granted.",
                 do="make room, then ask again with the same operation id.",
             )
-        if isinstance(error, IntegrityError) and "only added to" in text:
+        if "only added to" in text:
             return NotPermitted("entries of a ledger are only added to.")
         return damaged(self.place, "SQLite cannot read it")
+
+
+def _totals(driver: Driver, names: Sequence[str]) -> list[Total]:
+    return [Total(*row) for row in driver.execute(TOTALS, {"names": json.dumps(names)})]
+
+
+def _operation(driver: Driver, operation: str) -> list[Entry]:
+    return [Entry(*row) for row in driver.execute(OPERATION, {"asked": operation})]
+
+
+def _grant(driver: Driver, total: Total, charge: Charge) -> None:
+    """Charge one budget, and its blocks where they count apart."""
+    before = [_block(driver, charge.name, name) for name in charge.blocks]
+    peak_cost, peak_delta = max((c for c, _ in before), default=0), max((d for _, d in before), default=0)
+    if charge.blocks:
+        values = {"more_c": 0, "more_d": 0, "peak_c": peak_cost + charge.cost, "peak_d": peak_delta + charge.delta}
+    else:
+        values = {"more_c": charge.cost, "more_d": charge.delta, "peak_c": 0, "peak_d": 0}
+    if driver.execute(GRANT, {"asked": charge.name, **values}).rowcount != 1:
+        touched = (total.cost + peak_cost, total.delta + peak_delta)
+        raise Exceeded(charge.name, touched if charge.blocks else total.used)
+    for name, (cost, delta) in zip(charge.blocks, before, strict=True):
+        used = {"budget": charge.name, "block": name, "cost": cost + charge.cost, "delta": delta + charge.delta}
+        driver.execute(SET_BLOCK, used)
+
+
+def _block(driver: Driver, budget: str, block: str) -> tuple[int, int]:
+    row = driver.execute(BLOCK, {"asked": budget, "part": block}).fetchone()
+    return row or (0, 0)
 
 
 def _configure(connection: Any, _: Any) -> None:

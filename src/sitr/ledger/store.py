@@ -132,12 +132,21 @@ class Store(ABC):
     # Steps of the protocol: each is one durable transaction.
 
     @abstractmethod
-    def reserve(self, operation: str, analyst: str, body: str, charges: Sequence[Charge]) -> Entry:
+    def reserve(
+        self, operation: str, analyst: str, body: str, charges: Sequence[Charge], names: Sequence[str]
+    ) -> Entry:
         """Charge all budgets and write the entry, or do neither.
+
+        Args:
+            operation: Its id.
+            analyst: Who asks.
+            body: What the entry says; it names the same charges.
+            charges: What every budget is due, in the order of names.
+            names: Of all budgets that it may fall under.
 
         Raises:
             Exceeded: A budget has not enough left.
-            Stale: A budget is not of the version that the charge was worked out for, or one is missing.
+            Stale: Of these names, other budgets exist than those charged, or other versions of them.
             Unfit: The operation id is taken.
         """
 
@@ -272,8 +281,7 @@ class Store(ABC):
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection of this process, in which every statement stands alone."""
-        if os.getpid() != self._pid:
-            self._forked()
+        self._stay_home()
         with self._turn, self._speaking_sitr(), self.engine.connect() as connection:
             yield connection
 
@@ -291,8 +299,13 @@ class Store(ABC):
                 self._roll_back(connection)
                 raise
 
+    def _stay_home(self) -> None:
+        """Use nothing that a parent process has open."""
+        if os.getpid() != self._pid:
+            self._forked()
+
     def _forked(self) -> None:
-        """Leave alone what the parent has open, and go on with connections of our own."""
+        """Go on with connections of our own."""
         self.engine.dispose(close=False)
         self._pid = os.getpid()
 
