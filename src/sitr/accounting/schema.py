@@ -11,7 +11,6 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
 from importlib.resources import files
 from typing import Any, NoReturn
 
@@ -24,6 +23,9 @@ TYPES: dict[str, type[Event]] = {
     kind.type: kind
     for kind in vars(kinds).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
+}
+PARAMETERS: dict[str, Mapping[str, inspect.Parameter]] = {
+    name: inspect.signature(kind).parameters for name, kind in TYPES.items()
 }
 
 
@@ -106,14 +108,9 @@ def from_json(text: str) -> Event:
 
 
 def _record(event: Event) -> dict[str, Any]:
-    defaults = _parameters(type(event))
+    defaults = PARAMETERS[event.type]
     given = {name: value for name, value in event.parameters().items() if value != defaults[name].default}
     return {"type": event.type, **{name: WRITERS.get(name, _plain)(value) for name, value in given.items()}}
-
-
-@cache
-def _parameters(kind: Any) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(kind).parameters
 
 
 def _plain(value: Any) -> Any:
@@ -176,7 +173,7 @@ def _read(record: Any) -> Event:
 
 def _check_names(kind: type[Event], given: dict[str, Any]) -> None:
     """Refuse what is unknown, which may change the meaning of the rest, and ask for what is missing."""
-    known = _parameters(kind)
+    known = PARAMETERS[kind.type]
     unknown = [f"{name!r:.40}" for name in given if name not in known]
     missing = [repr(name) for name, p in known.items() if p.default is inspect.Parameter.empty and name not in given]
     if unknown or missing:
