@@ -187,10 +187,17 @@ class Ledger:
         """
         name = key(dataset, analyst=analyst, purpose=purpose)
         reason = _validate.name("reason", reason)
-        old = Keeper.from_json(self._total(name).body)
+        known = self._total(name)
+        old = Keeper.from_json(known.body)
         new = old.raised(budget)
         body = canonical({"definition": new.to_json(), "name": name, "reason": reason})
-        self._anchored(self.store.raise_budget(name, new.to_json(), body, lambda used: old.rescaled(used, new)))
+        try:
+            raised = self.store.raise_budget(known, new.to_json(), body, lambda used: old.rescaled(used, new))
+        except Stale:
+            raise LedgerUnavailable(
+                f"the budget {name!r} was raised by another at this moment.", do="look again."
+            ) from None
+        self._anchored(raised)
 
     def budgets(self) -> dict[str, Budget]:
         """Return all budgets by name; an analyst's share of "clinic" is "clinic/analyst/amina"."""

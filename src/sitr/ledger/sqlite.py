@@ -29,6 +29,19 @@ from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit,
 T = TypeVar("T")
 
 FOR_EVER = ("entry", "book", "answer")
+SHARED_DISKS = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afs",
+    "ncpfs",
+    "fuse.sshfs",
+    "fuse.glusterfs",
+    "ceph",
+    "lustre",
+)
 APPEND_ONLY = """
 CREATE TRIGGER {table}_no_{what} BEFORE {what} ON {table} BEGIN
     SELECT RAISE(ABORT, 'a book is only added to');
@@ -104,7 +117,9 @@ class SQLite(Store):
         )
         event.listen(engine, "connect", _configure)
         super().__init__(engine, str(path) if path else "memory")
-        if path is None:
+        if path is not None:
+            _check_disk(path)
+        else:
             self._turn = threading.RLock()  # one connection for all threads
 
     def reserve(
@@ -318,6 +333,22 @@ def _make_file(path: Path, place: str) -> None:
             os.close(folder)
     except OSError as error:
         raise LedgerUnavailable(f"the ledger at {place} cannot be made: {error.strerror}.") from None
+
+
+def _check_disk(path: Path) -> None:
+    """Refuse a file that other machines may write too: write-ahead mode works between processes of one machine only."""
+    mounts = Path("/proc/self/mounts")
+    if not mounts.exists():  # not Linux: nothing is known of the disk
+        return
+    rows = [line.split() for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines()]
+    over = [(len(row[1]), row[2]) for row in rows if path.is_relative_to(row[1].replace("\\040", " "))]
+    kind = max(over, default=(0, ""))[1]
+    if kind in SHARED_DISKS:
+        raise LedgerUnavailable(
+            f"the ledger at {path} is on a network file system ({kind}).",
+            why="two machines could each grant the last of a budget.",
+            do="keep the file on a local disk, or the book in PostgreSQL.",
+        )
 
 
 def _check_mode(path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -63,6 +63,9 @@ class Kept(NamedTuple):
     media: str
     content: bytes | None
     path: str | None
+
+
+Rescale = Callable[[tuple[int, int]], tuple[int, int]]
 
 
 class Exceeded(Exception):
@@ -205,10 +208,17 @@ class Store(ABC):
             connection.execute(insert(schema.budget), {"name": name, "version": 1, "body": definition, **zeros})
             return self._append(connection, "budget", None, analyst, body)
 
-    def raise_budget(self, name: str, definition: str, body: str, rescale: Any) -> Entry:
-        """Replace the definition of a budget, with everything used in the units of its new limits."""
+    def raise_budget(self, known: Total, definition: str, body: str, rescale: Rescale) -> Entry:
+        """Replace the definition of a budget, with everything used in the units of its new limits.
+
+        Raises:
+            Stale: It is no more of the version that is known.
+        """
+        name = known.name
         with self.transaction() as connection:
             (total,) = self._totals(connection, [name])
+            if total.version != known.version:
+                raise Stale(name)
             cost, delta = rescale((total.cost, total.delta))
             peak_cost, peak_delta = rescale((total.peak_cost, total.peak_delta))
             changed = {"cost": cost, "delta": delta, "peak_cost": peak_cost, "peak_delta": peak_delta}
