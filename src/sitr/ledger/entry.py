@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..errors import LedgerDamaged
 
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 BEFORE_ALL = "0" * 64  # the hash before the first entry
 
 # What may happen. `open` is the first entry; an operation is reserved, started and committed, or refunded.
@@ -112,7 +113,7 @@ def canonical(record: Any) -> str:
         >>> canonical({"b": 1, "a": "ε"})
         '{"a":"\\u03b5","b":1}'
     """
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return CANONICAL.encode(record)
 
 
 def sha256(content: bytes) -> str:

@@ -94,6 +94,12 @@ KEPT = _prepared(
 )
 
 
+class _Thread(threading.local):
+    """The connection that a thread holds for the steps of the protocol."""
+
+    held: Any = None
+
+
 class SQLite(Store):
     """A file with the rights of its owner only, in write-ahead mode, synced at every commit.
 
@@ -117,6 +123,7 @@ class SQLite(Store):
         )
         event.listen(engine, "connect", _configure)
         super().__init__(engine, str(path) if path else "memory")
+        self._thread = _Thread()
         if path is not None:
             _check_disk(path)
         else:
@@ -183,6 +190,10 @@ class SQLite(Store):
         row = self._read(lambda driver: driver.execute(KEPT, {"asked": operation}).fetchone())
         return Kept(*row) if row else None
 
+    def close(self) -> None:
+        self._let_go()
+        super().close()
+
     def make(self, id: str, body: str) -> None:
         if self.path is not None:
             _make_file(self.path, self.place)
@@ -245,16 +256,17 @@ class SQLite(Store):
         self._stay_home()
         with self._turn:
             try:
-                pooled = self.engine.raw_connection()
-                try:
-                    return reading(pooled.driver_connection)  # type: ignore[arg-type]
-                except sqlite3.Error:
-                    pooled.invalidate()
-                    raise
-                finally:
-                    pooled.close()
+                if self._thread.held is None:
+                    self._thread.held = self.engine.raw_connection()
+                return reading(self._thread.held.driver_connection)
             except (sqlite3.Error, SQLAlchemyError) as error:
+                self._let_go()
                 raise self._explained(str(error)) from None
+
+    def _let_go(self) -> None:
+        held, self._thread.held = self._thread.held, None
+        if held is not None:
+            held.close()
 
     def _forked(self) -> None:
         if self.path is None:
@@ -264,6 +276,8 @@ class SQLite(Store):
                 do="use a file: Ledger.open('sqlite:///book.db').",
             )
         super()._forked()
+        self._inherited.append(self._thread.held)
+        self._thread = _Thread()
 
     def _translated(self, error: DBAPIError) -> Exception:
         return self._explained(str(error.orig))

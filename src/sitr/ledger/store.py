@@ -130,6 +130,7 @@ class Store(ABC):
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine, self.place = engine, place
         self._pid = os.getpid()
+        self._inherited: list[Any] = []
         self._turn: AbstractContextManager[Any] = nullcontext()
 
     # Steps of the protocol: each is one durable transaction.
@@ -315,7 +316,8 @@ class Store(ABC):
             self._forked()
 
     def _forked(self) -> None:
-        """Go on with connections of our own."""
+        """Go on with connections of our own; what the parent has open is not even closed here."""
+        self._inherited.append(self.engine.pool)
         self.engine.dispose(close=False)
         self._pid = os.getpid()
 
