@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, insert, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError
 
 from .. import _validate
 from ..errors import InvalidArgument, LedgerError, LedgerUnavailable, MissingExtra, NotPermitted
@@ -29,9 +29,9 @@ FOR_ANALYSTS = (
     "operation(text)",
     "kept(text, text)",
 )
-RESERVE = text("SELECT * FROM sitr.reserve(:operation, :analyst, :body)")
-START = text("SELECT * FROM sitr.start(:operation, :analyst, :body)")
-COMMIT = text("SELECT * FROM sitr.commit(:operation, :analyst, :holder, :body, :media, :content, :path)")
+RESERVE = "SELECT * FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s)"
+START = "SELECT * FROM sitr.start(%(operation)s, %(analyst)s, %(body)s)"
+COMMIT = "SELECT * FROM sitr.commit(%(operation)s, %(analyst)s, %(holder)s, %(body)s, %(media)s, %(content)s, %(path)s)"
 APPEND = text("SELECT * FROM sitr.append_entry(:kind, :operation, :analyst, :body)")
 ABSENT = ("3F000", "42P01", "42883")  # no such schema, table, function
 
@@ -75,29 +75,23 @@ class PostgreSQL(Store):
 
     def identity(self) -> Identity | None:
         try:
-            with self.connection() as connection:
-                row = connection.execute(text("SELECT * FROM sitr.identity()")).one()
+            ((id, version, *head),) = self._read("SELECT * FROM sitr.identity()")
         except _Absent:
             return None
-        if row.id is None:
+        if id is None:
             raise damaged(self.place, "it has no first entry")
-        return Identity(row.id, row.schema_version, Head(row.seq, row.hash))
+        return Identity(id, version, Head(*head))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
-        with self.connection() as connection:
-            rows = connection.execute(text("SELECT * FROM sitr.totals(:names)"), {"names": list(names)})
-            return [Total(*row) for row in rows]
+        return [Total(*row) for row in self._read("SELECT * FROM sitr.totals(%(names)s)", names=list(names))]
 
     def operation(self, operation: str) -> list[Entry]:
-        with self.connection() as connection:
-            rows = connection.execute(text("SELECT * FROM sitr.operation(:asked)"), {"asked": operation})
-            return [Entry(**row._mapping) for row in rows]
+        return [Entry(*row) for row in self._read("SELECT * FROM sitr.operation(%(asked)s)", asked=operation)]
 
     def kept(self, operation: str, analyst: str) -> Kept | None:
-        asked = {"asked": operation, "analyst": analyst}
-        with self.connection() as connection:
-            row = connection.execute(text("SELECT * FROM sitr.kept(:asked, :analyst)"), asked).first()
-            return Kept(row.media, row.content, row.path) if row else None
+        asked = "SELECT media, content, path FROM sitr.kept(%(asked)s, %(analyst)s)"
+        rows = self._read(asked, asked=operation, analyst=analyst)
+        return Kept(*rows[0]) if rows else None
 
     def make(self, id: str, body: str) -> None:
         with self.transaction(locked=False) as connection:
@@ -118,9 +112,14 @@ class PostgreSQL(Store):
             for function in FOR_ANALYSTS:
                 connection.execute(text(f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {role}"))
 
-    def _step(self, statement: Any, **values: Any) -> Entry:
-        with self.connection() as connection:
-            return Entry(**connection.execute(statement, values).one()._mapping)
+    def _step(self, statement: str, **values: Any) -> Entry:
+        return self._with_driver(lambda driver: Entry(*driver.execute(statement, values).fetchone()))
+
+    def _read(self, statement: str, **values: Any) -> list[Any]:
+        try:
+            return self._with_driver(lambda driver: driver.execute(statement, values).fetchall())
+        except Lost:  # reading twice does no harm
+            return self._with_driver(lambda driver: driver.execute(statement, values).fetchall())
 
     def _lock(self, connection: Connection) -> None:
         connection.execute(text("SELECT 1 FROM sitr.book FOR UPDATE"))
@@ -136,8 +135,8 @@ class PostgreSQL(Store):
         values = {"kind": kind, "operation": operation, "analyst": analyst, "body": body}
         return Entry(**connection.execute(APPEND, values).one()._mapping)
 
-    def _translated(self, error: DBAPIError) -> Exception:
-        driver: Any = error.orig
+    def _explained(self, error: BaseException) -> Exception:
+        driver: Any = error
         state = getattr(driver, "sqlstate", None)
         if state == "SL001":
             cost, delta = driver.diag.message_detail.split()
@@ -158,7 +157,7 @@ class PostgreSQL(Store):
             return busy(self.place)
         if state in ("XX001", "XX002"):
             return damaged(self.place, "PostgreSQL cannot read it")
-        if error.connection_invalidated or state is None or state[:2] in ("08", "57"):
+        if state is None or state[:2] in ("08", "57"):
             return Lost(
                 f"the connection to the ledger at {self.place} broke, or could not be made.",
                 why="whether the last step was made is not known.",

@@ -20,50 +20,50 @@ CREATE OR REPLACE FUNCTION sitr.is_owner() RETURNS boolean LANGUAGE sql STABLE A
     FROM pg_catalog.pg_class WHERE oid = 'sitr.book'::pg_catalog.regclass
 $$;
 
--- Refuses an analyst who claims to be another, names that could break a line of the chain, and what is no JSON object.
-CREATE OR REPLACE FUNCTION sitr.check_call(p_operation text, p_analyst text, p_body text) RETURNS void
+-- Refuses an analyst who claims to be another, names that could break a line of the chain, and what is no JSON object;
+-- returns the body as it reads. Calls are assignments here, not PERFORM: those are planned as statements of their own.
+CREATE OR REPLACE FUNCTION sitr.checked(p_operation text, p_analyst text, p_body text) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
-    given text;
+    body jsonb := p_body::jsonb;
+    setting text;
 BEGIN
-    IF p_analyst IS NULL OR NOT (p_analyst = session_user OR sitr.is_owner()) THEN
+    IF p_analyst IS DISTINCT FROM session_user::text AND (p_analyst IS NULL OR NOT sitr.is_owner()) THEN
         RAISE EXCEPTION USING ERRCODE = 'SL004', MESSAGE = 'an analyst asks under the name of the login';
+    ELSIF coalesce(p_operation, '') = '' OR octet_length(p_operation) > 200 OR octet_length(p_analyst) > 200
+        OR p_operation || p_analyst ~ '[[:cntrl:]]' OR p_body ~ '[\n\r]' OR jsonb_typeof(body) IS DISTINCT FROM 'object'
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a name is empty, too long or does not show, or the body no object';
     END IF;
-    FOREACH given IN ARRAY ARRAY[p_operation, p_analyst] LOOP
-        IF given IS NULL OR given = '' OR octet_length(given) > 200 OR given ~ '[[:cntrl:]]' THEN
-            RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a name is empty, too long, or does not show';
-        END IF;
-    END LOOP;
-    IF p_body ~ '[\n\r]' OR jsonb_typeof(p_body::jsonb) IS DISTINCT FROM 'object' THEN
-        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the body is no JSON object in one line';
-    END IF;
-    PERFORM set_config('synchronous_commit', 'on', true);  -- whatever the session says
+    setting := set_config('synchronous_commit', 'on', true);  -- whatever the session says
+    RETURN body;
 END $$;
 
+-- Writes the next entry, in a transaction that holds the lock of the book: its row of sitr.book.
 CREATE OR REPLACE FUNCTION sitr.append_entry(p_kind text, p_operation text, p_analyst text, p_body text)
 RETURNS sitr.entry LANGUAGE plpgsql AS $$
 DECLARE
-    ledger text;
-    last sitr.entry;
+    before record;
     made sitr.entry;
 BEGIN
-    SELECT id INTO STRICT ledger FROM sitr.book FOR UPDATE;  -- the lock of the book: entries come one after the other
-    SELECT * INTO last FROM sitr.entry ORDER BY seq DESC LIMIT 1;
-    made.seq := coalesce(last.seq, 0) + 1;
+    SELECT b.id, e.seq, e.hash INTO STRICT before
+    FROM sitr.book AS b LEFT JOIN LATERAL (SELECT seq, hash FROM sitr.entry ORDER BY seq DESC LIMIT 1) AS e ON true;
+    made.seq := coalesce(before.seq, 0) + 1;
     made.at := to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"');
     made.kind := p_kind;
     made.operation := p_operation;
     made.analyst := p_analyst;
     made.body := p_body;
     made.hash := encode(sha256(convert_to(concat_ws(E'\n',
-        ledger, coalesce(last.hash, repeat('0', 64)), made.seq::text, made.at, made.kind,
+        before.id, coalesce(before.hash, repeat('0', 64)), made.seq::text, made.at, made.kind,
         coalesce(made.operation, ''), coalesce(made.analyst, ''), made.body), 'UTF8')), 'hex');
-    INSERT INTO sitr.entry SELECT made.*;
+    INSERT INTO sitr.entry (seq, at, kind, operation, analyst, body, hash)
+    VALUES (made.seq, made.at, made.kind, made.operation, made.analyst, made.body, made.hash);
     RETURN made;
 END $$;
 
 -- Charges one budget: the conditional UPDATE changes its row only if the promise still holds after it.
-CREATE OR REPLACE FUNCTION sitr.charge(p_budget sitr.budget, p_due jsonb, p_blocks text[]) RETURNS void
+CREATE OR REPLACE FUNCTION sitr.charged(p_budget sitr.budget, p_due jsonb, p_blocks text[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     most CONSTANT bigint := 1152921504607895552;  -- 2^60 + 2^20 units (decision 0006)
@@ -110,46 +110,51 @@ BEGIN
         SELECT p_budget.name, named, due_cost, due_delta FROM unnest(p_blocks) AS named
         ON CONFLICT (budget, block) DO UPDATE SET cost = b.cost + due_cost, delta = b.delta + due_delta;
     END IF;
+    RETURN true;
 END $$;
 
 CREATE OR REPLACE FUNCTION sitr.reserve(p_operation text, p_analyst text, p_body text) RETURNS sitr.entry
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    asked jsonb;
-    datasets text[];
-    blocks text[];
-    names text[];
+    asked jsonb := sitr.checked(p_operation, p_analyst, p_body);
+    due jsonb := asked -> 'budgets';
+    datasets text[] := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'datasets'));
+    blocks text[] := '{}';
     found sitr.budget;
+    charged boolean := false;
+    budgets integer := 0;
+    wholes integer := 0;
 BEGIN
-    PERFORM sitr.check_call(p_operation, p_analyst, p_body);
-    asked := p_body::jsonb;
-    datasets := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'datasets'));
-    blocks := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'blocks'));
-    PERFORM 1 FROM sitr.book FOR UPDATE;
-    IF EXISTS (SELECT FROM sitr.entry WHERE operation = p_operation) THEN
-        RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation id is taken';
+    IF jsonb_array_length(asked -> 'blocks') > 0 THEN
+        blocks := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'blocks'));
     END IF;
+    PERFORM FROM sitr.book FOR UPDATE;  -- the lock of the book: steps come one after the other
+    FOR found IN
+        SELECT b.* FROM sitr.budget AS b
+        WHERE b.name = ANY (ARRAY(
+            SELECT d || share
+            FROM unnest(datasets) AS d, unnest(ARRAY['', '/analyst/' || p_analyst, '/purpose/' || (asked ->> 'purpose')]) AS share
+            WHERE share IS NOT NULL))
+        ORDER BY b.name COLLATE "C"
+    LOOP
+        charged := due ? found.name AND sitr.charged(found, due -> found.name, blocks);
+        EXIT WHEN NOT charged;
+        budgets := budgets + 1;
+        wholes := wholes + (found.name = ANY (datasets))::integer;
+    END LOOP;
     -- Every budget that it falls under is charged, and no other: nobody leaves out a share of their own.
-    names := ARRAY(
-        SELECT b.name FROM sitr.budget AS b JOIN unnest(datasets) AS d
-        ON b.name IN (d, d || '/analyst/' || p_analyst, d || '/purpose/' || (asked ->> 'purpose'))
-        ORDER BY b.name COLLATE "C");
-    IF datasets = '{}' OR NOT datasets <@ names
-        OR names <> ARRAY(SELECT named FROM jsonb_object_keys(asked -> 'budgets') AS named ORDER BY named COLLATE "C")
-    THEN
+    IF NOT charged OR wholes <> cardinality(datasets) OR budgets <> (SELECT count(*) FROM jsonb_object_keys(due)) THEN
         RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = 'the budgets are not those that are charged';
     END IF;
-    FOR found IN SELECT * FROM sitr.budget WHERE name = ANY (names) ORDER BY name COLLATE "C" LOOP
-        PERFORM sitr.charge(found, asked -> 'budgets' -> found.name, blocks);
-    END LOOP;
     RETURN sitr.append_entry('reserve', p_operation, p_analyst, p_body);
 END $$;
 
 CREATE OR REPLACE FUNCTION sitr.start(p_operation text, p_analyst text, p_body text) RETURNS sitr.entry
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    body jsonb := sitr.checked(p_operation, p_analyst, p_body);
 BEGIN
-    PERFORM sitr.check_call(p_operation, p_analyst, p_body);
-    PERFORM 1 FROM sitr.book FOR UPDATE;
+    PERFORM FROM sitr.book FOR UPDATE;
     IF ARRAY(SELECT kind || ' ' || analyst FROM sitr.entry WHERE operation = p_operation ORDER BY seq)
         <> ARRAY['reserve ' || p_analyst]
     THEN
@@ -162,16 +167,17 @@ CREATE OR REPLACE FUNCTION sitr.commit(
     p_operation text, p_analyst text, p_holder text, p_body text, p_media text, p_content bytea, p_path text
 ) RETURNS sitr.entry
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asked jsonb := sitr.checked(p_operation, p_analyst, p_body);
 BEGIN
-    PERFORM sitr.check_call(p_operation, p_analyst, p_body);
-    PERFORM 1 FROM sitr.book FOR UPDATE;
-    IF ARRAY(SELECT kind || ' ' || analyst FROM sitr.entry WHERE operation = p_operation ORDER BY seq)
-        <> ARRAY['reserve ' || p_analyst, 'start ' || p_analyst]
-        OR p_holder IS DISTINCT FROM (
-            SELECT body::jsonb ->> 'holder' FROM sitr.entry WHERE operation = p_operation AND kind = 'start')
+    PERFORM FROM sitr.book FOR UPDATE;
+    IF ARRAY(
+        SELECT concat_ws(' ', kind, analyst, CASE kind WHEN 'start' THEN body::jsonb ->> 'holder' END)
+        FROM sitr.entry WHERE operation = p_operation ORDER BY seq
+    ) <> ARRAY['reserve ' || p_analyst, 'start ' || p_analyst || ' ' || p_holder] OR p_holder IS NULL
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation was not started by this holder';
-    ELSIF p_content IS NOT NULL AND encode(sha256(p_content), 'hex') IS DISTINCT FROM p_body::jsonb ->> 'sha256' THEN
+    ELSIF p_content IS NOT NULL AND encode(sha256(p_content), 'hex') IS DISTINCT FROM asked ->> 'sha256' THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the answer has another sha256';
     END IF;
     INSERT INTO sitr.answer (operation, media, content, path) VALUES (p_operation, p_media, p_content, p_path);

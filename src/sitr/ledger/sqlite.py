@@ -10,13 +10,12 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from sqlite3 import Connection as Driver
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, case, create_engine, event, func, insert, literal_column, select, update
 from sqlalchemy import bindparam as given
 from sqlalchemy.dialects.sqlite import dialect
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql import ClauseElement
 
@@ -25,8 +24,6 @@ from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .entry import BEFORE_ALL, Entry, Head, entry_hash, now
 from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged
-
-T = TypeVar("T")
 
 FOR_EVER = ("entry", "book", "answer")
 SHARED_DISKS = (
@@ -94,12 +91,6 @@ KEPT = _prepared(
 )
 
 
-class _Thread(threading.local):
-    """The connection that a thread holds for the steps of the protocol."""
-
-    held: Any = None
-
-
 class SQLite(Store):
     """A file with the rights of its owner only, in write-ahead mode, synced at every commit.
 
@@ -123,7 +114,6 @@ class SQLite(Store):
         )
         event.listen(engine, "connect", _configure)
         super().__init__(engine, str(path) if path else "memory")
-        self._thread = _Thread()
         if path is not None:
             _check_disk(path)
         else:
@@ -181,18 +171,14 @@ class SQLite(Store):
             return Identity(row.id, row.schema_version, Head(*head))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
-        return self._read(lambda driver: _totals(driver, names))
+        return self._with_driver(lambda driver: _totals(driver, names))
 
     def operation(self, operation: str) -> list[Entry]:
-        return self._read(lambda driver: _operation(driver, operation))
+        return self._with_driver(lambda driver: _operation(driver, operation))
 
     def kept(self, operation: str, analyst: str) -> Kept | None:
-        row = self._read(lambda driver: driver.execute(KEPT, {"asked": operation}).fetchone())
+        row = self._with_driver(lambda driver: driver.execute(KEPT, {"asked": operation}).fetchone())
         return Kept(*row) if row else None
-
-    def close(self) -> None:
-        self._let_go()
-        super().close()
 
     def make(self, id: str, body: str) -> None:
         if self.path is not None:
@@ -249,24 +235,7 @@ class SQLite(Store):
                     driver.execute("ROLLBACK")
                 raise
 
-        return self._read(durable)
-
-    def _read(self, reading: Callable[[Driver], T]) -> T:
-        """Give a connection of the driver's to a function, and its errors in our words."""
-        self._stay_home()
-        with self._turn:
-            try:
-                if self._thread.held is None:
-                    self._thread.held = self.engine.raw_connection()
-                return reading(self._thread.held.driver_connection)
-            except (sqlite3.Error, SQLAlchemyError) as error:
-                self._let_go()
-                raise self._explained(str(error)) from None
-
-    def _let_go(self) -> None:
-        held, self._thread.held = self._thread.held, None
-        if held is not None:
-            held.close()
+        return self._with_driver(durable)
 
     def _forked(self) -> None:
         if self.path is None:
@@ -276,13 +245,9 @@ class SQLite(Store):
                 do="use a file: Ledger.open('sqlite:///book.db').",
             )
         super()._forked()
-        self._inherited.append(self._thread.held)
-        self._thread = _Thread()
 
-    def _translated(self, error: DBAPIError) -> Exception:
-        return self._explained(str(error.orig))
-
-    def _explained(self, text: str) -> Exception:
+    def _explained(self, error: BaseException) -> Exception:
+        text = str(error)
         if "locked" in text:
             return busy(self.place)
         if "readonly" in text or "unable to open" in text:

@@ -7,10 +7,12 @@ or context, since a driver's message may hold an address or a password.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, Select, bindparam, delete, insert, select, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -19,6 +21,8 @@ from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
 from . import schema
 from .entry import Entry, Head, canonical
 
+T = TypeVar("T")
+IDLE = 5.0  # seconds after which a connection is tried before it is used
 PAGE_SIZE = 10_000  # entries read at a time
 
 
@@ -117,6 +121,13 @@ class Snapshot:
         return self._connection.execute(statement, execution_options={"yield_per": 1000})
 
 
+class _Thread(threading.local):
+    """The connection that a thread holds for the steps of the protocol, and when it last used it."""
+
+    held: Any = None
+    used: float = 0.0
+
+
 class Store(ABC):
     """A book in a database.
 
@@ -130,6 +141,7 @@ class Store(ABC):
     def __init__(self, engine: Engine, place: str) -> None:
         self.engine, self.place = engine, place
         self._pid = os.getpid()
+        self._thread = _Thread()
         self._inherited: list[Any] = []
         self._turn: AbstractContextManager[Any] = nullcontext()
 
@@ -287,7 +299,44 @@ class Store(ABC):
 
     def close(self) -> None:
         """Give connections back."""
+        self._let_go()
         self.engine.dispose()
+
+    def _with_driver(self, use: Callable[[Any], T]) -> T:
+        """Let a function use the driver's connection of this thread; what the driver raises becomes ours."""
+        self._stay_home()
+        with self._turn:
+            try:
+                return use(self._driver())
+            except (self.engine.dialect.loaded_dbapi.Error, SQLAlchemyError) as error:
+                self._let_go()
+                raise self._explained(getattr(error, "orig", error)) from None
+            except (KeyboardInterrupt, SystemExit):
+                self._let_go()  # it may have been in the middle of something
+                raise
+
+    def _driver(self) -> Any:
+        idle = time.monotonic() - self._thread.used
+        if self._thread.held is not None and idle > IDLE and not self._answers(self._thread.held.driver_connection):
+            self._let_go()
+        if self._thread.held is None:
+            self._thread.held = self.engine.raw_connection()
+        self._thread.used = time.monotonic()
+        return self._thread.held.driver_connection
+
+    def _answers(self, driver: Any) -> bool:
+        """Whether a connection that nobody used for a while still stands."""
+        try:
+            driver.execute("SELECT 1")
+        except self.engine.dialect.loaded_dbapi.Error:
+            return False
+        return True
+
+    def _let_go(self) -> None:
+        held, self._thread.held = self._thread.held, None
+        if held is not None:
+            held.invalidate()
+            held.close()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -317,9 +366,9 @@ class Store(ABC):
 
     def _forked(self) -> None:
         """Go on with connections of our own; what the parent has open is not even closed here."""
-        self._inherited.append(self.engine.pool)
+        self._inherited += [self.engine.pool, self._thread.held]
         self.engine.dispose(close=False)
-        self._pid = os.getpid()
+        self._pid, self._thread = os.getpid(), _Thread()
 
     def _roll_back(self, connection: Connection) -> None:
         try:
@@ -341,12 +390,12 @@ class Store(ABC):
         try:
             yield
         except DBAPIError as error:
-            raise self._translated(error) from None
+            raise self._explained(error.orig or error) from None
         except SQLAlchemyError as error:
             raise LedgerUnavailable(f"the ledger at {self.place} cannot be used ({type(error).__name__}).") from None
 
     @abstractmethod
-    def _translated(self, error: DBAPIError) -> Exception:
+    def _explained(self, error: BaseException) -> Exception:
         """Return a driver's error in our words."""
 
     def _totals(self, connection: Connection, names: Sequence[str]) -> list[Total]:

@@ -1,0 +1,166 @@
+"""The ledger: how long a release takes, whether that grows with the book, and what thousands of crashes leave of it.
+
+No other library keeps a durable account, so each step is put beside the bare transactions that it needs: the same rows,
+read and written by the driver alone, on the same disk, in the same run. It ends with 1 if a crash lost a charge, a
+budget was overdrawn, a history disagreed with its model, or a book did not verify.
+
+    make bench ROOM=ledger
+    python benchmarks/ledger.py --quick --json results.json
+"""
+
+import argparse
+import json
+import platform
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the fault harness and the model are those of the tests
+
+import ledger_books
+from tests.faults.harness import Nursery, campaign
+from tests.ledger.model import run_history
+
+import sitr
+from sitr.accounting import Laplace
+from sitr.ledger import Budget, Ledger
+from tests.ledger import cluster, stores
+
+EVENT = Laplace(noise_multiplier=1e6)
+
+
+def latency(folder: Path, rounds: int) -> list[dict[str, Any]]:
+    """Reserve, start and commit beside the bare transactions, turn by turn, so that both see the same disk."""
+    rows = [_measured("SQLite", ledger_books.sqlite_pair(folder), rounds)]
+    if cluster.installed():
+        server = cluster.shared()
+        pair = ledger_books.postgres_pair(server.fresh_database(), server.fresh_database())
+        rows.append(_measured("PostgreSQL", pair, rounds))
+    return rows
+
+
+def _measured(store: str, pair: tuple[Callable[[int], None], Callable[[int], None]], rounds: int) -> dict[str, Any]:
+    times: tuple[list[float], list[float]] = ([], [])
+    for turn in range(rounds):
+        for step, found in zip(pair, times, strict=True):
+            started = time.perf_counter()
+            step(turn)
+            found.append(time.perf_counter() - started)
+    ours, bare = (statistics.median(found) * 1e3 for found in times)
+    print(
+        f"{store:<11} reserve + start + commit {ours:6.3f} ms, bare {bare:6.3f} ms, ratio {ours / bare:.2f} (aim: 1.5)"
+    )
+    return {"store": store, "ours_ms": ours, "bare_ms": bare, "ratio": ours / bare}
+
+
+def growth(folder: Path, lengths: list[int]) -> list[dict[str, Any]]:
+    """Opening a book and admitting one more event, by the length of the book."""
+    rows = []
+    for length in lengths:
+        path = folder / f"{length}.db"
+        ledger_books.long_book(path, length)
+        found = []
+        for turn in range(7):
+            started = time.perf_counter()
+            with Ledger.open(f"sqlite:///{path}") as ledger:
+                ledger.reserve("clinic", EVENT, analyst="amina", operation=f"one more {turn}")
+                found.append((time.perf_counter() - started) * 1e3)
+        started = time.perf_counter()
+        with Ledger.open(f"sqlite:///{path}") as ledger:
+            valid = bool(ledger.verify())
+        verified = time.perf_counter() - started
+        row = {"entries": length, "median_ms": statistics.median(found), "worst_ms": max(found), "valid": valid}
+        rows.append(row)
+        print(
+            f"{length:>9,} entries, {path.stat().st_size / 2**20:.1f} MiB: open and admit one more {row['median_ms']:.1f} "
+            f"ms, at worst {row['worst_ms']:.1f} ms (aim: 50); verify {verified:.1f} s, valid: {valid}"
+        )
+    return rows
+
+
+def exact(count: int) -> dict[str, Any]:
+    """The exact bracket of a book of mixed entries."""
+    ledger = Ledger.open("memory://")
+    ledger.create_budget("clinic", Budget(epsilon=50.0, delta=1e-6))
+    for event in ledger_books.mixed_events(count):
+        ledger.reserve("clinic", event, analyst="amina")
+    started = time.perf_counter()
+    statement = ledger.statement("clinic")
+    seconds = time.perf_counter() - started
+    width = statement.exact.upper / statement.exact.lower - 1
+    print(f"{count:,} mixed entries: statement with its exact bracket in {seconds:.2f} s (aim: 5), width {width:.1e}")
+    return {"entries": count, "seconds": seconds, "width": width}
+
+
+def crashes(folder: Path, kills: int) -> list[dict[str, Any]]:
+    """Kill processes at random moments; half of them on each store."""
+    rows = []
+    with Nursery() as nursery:
+        for store in stores.DURABLE:
+            found = campaign(stores.fresh(store, folder), kills // 2, 20260101, nursery=nursery)
+            rows.append({"store": store, **vars(found), "passed": bool(found)})
+            print(
+                f"{store:<11} {found.kills} kills, {found.answers} answers left: {found.under_counts} without a charge "
+                f"or over the budget, {found.over_counts} charged in vain, {len(found.faults)} faults; "
+                f"{found.seconds:.0f} s"
+            )
+            for fault in found.faults[:10]:
+                print(f"  {fault}")
+    return rows
+
+
+def histories(folder: Path, steps: int) -> list[dict[str, Any]]:
+    """Random histories beside the reference model of the tests; a disagreement raises."""
+    rows = []
+    for store in stores.DURABLE:
+        started = time.perf_counter()
+        run_history(stores.fresh(store, folder)(), steps, 20260101)
+        seconds = time.perf_counter() - started
+        print(f"{store:<11} {steps:,} steps agree with the model, {seconds:.0f} s")
+        rows.append({"store": store, "steps": steps, "seconds": seconds})
+    return rows
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller books and fewer kills, about a minute")
+    parser.add_argument("--only", choices=("latency", "growth", "exact", "crashes", "histories"), help="one part")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    started = time.perf_counter()
+    quick = options.quick
+    print(f"sitr {sitr.__version__}, Python {platform.python_version()}, SQLAlchemy {sqlalchemy.__version__}, ", end="")
+    print(f"SQLite {sqlite3.sqlite_version}, PostgreSQL {'15' if cluster.installed() else 'not installed'}\n")
+    parts: dict[str, Callable[[Path], Any]] = {
+        "latency": lambda folder: latency(folder, 100 if quick else 1000),
+        "growth": lambda folder: growth(folder, [1000, 10_000] if quick else [1000, 30_000, 1_000_000]),
+        "exact": lambda folder: exact(1000 if quick else 10_000),
+        "crashes": lambda folder: crashes(folder, 60 if quick else 2000),
+        "histories": lambda folder: histories(folder, 300 if quick else 100_000),
+    }
+    results = {}
+    for name, part in parts.items():
+        if options.only in (None, name):
+            with tempfile.TemporaryDirectory(prefix="sitr-bench-") as folder:
+                results[name] = part(Path(folder))
+            print()
+    print(f"The whole run took {time.perf_counter() - started:.0f} s.")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    valid = all(row["valid"] for row in results.get("growth", []))
+    return int(not valid or not all(row["passed"] for row in results.get("crashes", [])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
