@@ -81,7 +81,9 @@ def verify(url: str, anchor: Path | None, as_json: bool) -> None:
 
 
 @ledger.command()
-@click.option("--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True, help="Of the export."
+)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A new file; nothing is overwritten.")
 @book_options
 def export(form: str, output: Path | None, url: str, anchor: Path | None, as_json: bool) -> None:
