@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 VARIABLE = "SITR_LEDGER"
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
@@ -51,7 +52,7 @@ ledger_option = click.option(
 )
 anchor_option = click.option(
     "--anchor",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     help="Hold the book to this anchor first; what the command writes is added to it.",
 )
 book_options = together(ledger_option, anchor_option, as_json)

@@ -200,7 +200,7 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
     raised = defaultdict(list)
     for entry in book.entries():
         if entry.kind == "raise":
-            raised[entry.record["name"]].append({"at": entry.at, "reason": entry.record["reason"]})
+            raised[entry.record.get("name")].append({"at": entry.at, "reason": entry.record.get("reason", "")})
     records = []
     for name, promise in book.budgets().items():
         dataset, holder = named(name)

@@ -16,7 +16,7 @@ import click
 
 from ..display import rounded_up
 from ..errors import SitrError
-from .book import book_options, head_record, ledger_option, open_book
+from .book import EXISTING_FILE, book_options, head_record, ledger_option, open_book
 from .output import as_json, print_json, print_rows, print_table
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def show(last: int, url: str, anchor: Path | None, as_json: bool) -> None:
 @ledger_option
 @click.option(
     "--anchor",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     help="The file that `sitr ledger anchor` wrote: what it knows has to be in the book.",
 )
 @as_json
@@ -150,7 +150,7 @@ def _entries(book: Ledger, until: int, after: int = 0) -> list[Entry]:
 
 
 def _line(entry: Entry) -> tuple[str, ...]:
-    return str(entry.seq), entry.at[:19], entry.kind, entry.operation or "", entry.analyst or "", _words(entry)
+    return str(entry.seq), entry.at[:16], entry.kind, entry.operation or "", entry.analyst or "", _words(entry)
 
 
 def _words(entry: Entry) -> str:
