@@ -15,6 +15,7 @@ def test_a_healthy_installation():
     assert result.exit_code == 0
     assert f"sitr        {sitr.__version__}" in result.stdout
     assert "numpy" in result.stdout
+    assert "sqlalchemy" in result.stdout
     assert "The accountant is well." in result.stdout
     assert "WRONG" not in result.stdout
 
@@ -23,7 +24,7 @@ def test_json():
     record = run_json("doctor")
     assert record["healthy"] is True
     assert record["versions"]["sitr"] == sitr.__version__
-    assert {"matplotlib", "duckdb", "pyspark", "torch"} == set(record["optional"])
+    assert {"matplotlib", "psycopg", "duckdb", "pyspark", "torch"} == set(record["optional"])
     assert len(record["self_test"]) == len(doctor.CASES)
 
 

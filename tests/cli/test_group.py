@@ -15,38 +15,61 @@ from sitr.cli.group import EXIT_CODES
 from tests.cli.helpers import run
 
 DOCS = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-COMMANDS = sorted(main.commands)
+
+
+def leaves(group, *names):
+    """All commands that do something, by what is typed: those of a nested group by two words."""
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from leaves(command, *names, name)
+        else:
+            yield " ".join((*names, name)), command
+
+
+LEAVES = dict(leaves(main))
+COMMANDS = list(LEAVES)
+GROUPS = sorted(name for name, command in main.commands.items() if isinstance(command, click.Group))
 
 
 def test_the_commands_are_these():
-    assert COMMANDS == ["account", "audit", "calibrate", "demo", "doctor", "figures"]
+    alone = ["account", "audit", "calibrate", "demo", "doctor", "figures"]
+    nested = {"budget": ["create", "list", "raise", "show"], "ledger": ["anchor", "export", "refund", "show", "verify"]}
+    assert sorted(COMMANDS) == sorted(alone + [f"{group} {name}" for group in nested for name in nested[group]])
+    assert sorted(nested) == GROUPS
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *GROUPS])
 def test_a_command_is_documented(name):
-    assert f"## sitr {name}" in DOCS
+    assert f"## sitr {name}\n" in DOCS
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_a_command_is_documented_and_has_help(name):
-    section = DOCS.partition(f"## sitr {name}")[2].partition("\n## ")[0]
-    for option in (p for p in main.commands[name].params if isinstance(p, click.Option)):
+    section = DOCS.partition(f"## sitr {name}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+    for option in (p for p in LEAVES[name].params if isinstance(p, click.Option)):
         assert option.help
         assert f"`{option.opts[0]}" in section
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *GROUPS])
 def test_a_command_has_help(name):
     for flag in ("--help", "-h"):
-        result = run(name, flag)
+        result = run(*name.split(), flag)
         assert result.exit_code == 0
         assert f"Usage: main {name}" in result.stdout
-    assert main.commands[name].help
+    assert (LEAVES | main.commands)[name].help
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_takes_json(name):
-    assert any("--json" in parameter.opts for parameter in main.commands[name].params)
+    assert any("--json" in parameter.opts for parameter in LEAVES[name].params)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_tested(name):
+    words = name.split()
+    tests = (Path(__file__).parent / f"test_{words[0]}.py").read_text(encoding="utf-8")
+    assert ", ".join(f'"{word}"' for word in words) in tests
 
 
 def test_the_documented_exit_codes_are_those_of_the_code():
@@ -76,6 +99,10 @@ def test_an_unknown_command_is_a_usage_error():
         (errors.IncompatibleAdjacency, 4),
         (errors.CannotCalibrate, 4),
         (errors.MissingExtra, 5),
+        (errors.LedgerDamaged, 1),
+        (errors.LedgerUnavailable, 6),
+        (errors.WrongLedger, 2),
+        (errors.NotPermitted, 2),
     ],
 )
 def test_every_error_has_its_exit_code_and_three_lines(monkeypatch, error, code):
@@ -102,7 +129,9 @@ def test_a_file_of_data_given_by_mistake_is_not_shown(tmp_path, secret):
 def test_importing_the_command_line_is_light():
     code = "import sys, sitr.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {"numpy", "scipy", "rich", "matplotlib", "sitr.accounting", "sitr.audit", "sitr.report"}.isdisjoint(loaded)
+    heavy = {"numpy", "scipy", "rich", "matplotlib", "sqlalchemy"}
+    rooms = {"sitr.accounting", "sitr.audit", "sitr.ledger", "sitr.report"}
+    assert (heavy | rooms).isdisjoint(loaded)
 
 
 def test_python_m_runs_it():

@@ -15,8 +15,11 @@ from .output import as_json, bracket_record, print_json, print_rows
 if TYPE_CHECKING:
     from ..accounting import Bracket
 
-NEEDED = ("numpy", "scipy", "click", "rich")
-OPTIONAL = {"matplotlib": "for the figures: pip install 'sitr[plot]'"}
+NEEDED = ("numpy", "scipy", "sqlalchemy", "click", "rich")
+OPTIONAL = {
+    "matplotlib": "for the figures: pip install 'sitr[plot]'",
+    "psycopg": "for a ledger in PostgreSQL: pip install 'sitr[postgresql]'",
+}
 ENGINES = dict.fromkeys(("duckdb", "pyspark", "torch"), "nothing needs it yet")
 WIDTH = 1e-6  # the widest bracket, relative to its value, that a self-test passes
 

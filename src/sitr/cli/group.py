@@ -9,10 +9,12 @@ import click
 from .. import __version__, errors
 from .account import account
 from .audit import audit
+from .budget import budget
 from .calibrate import calibrate
 from .demo import demo
 from .doctor import doctor
 from .figures import figures
+from .ledger import ledger
 
 # The first that fits; every other error of sitr is a request that cannot be read.
 EXIT_CODES: tuple[tuple[type[errors.SitrError], int], ...] = (
@@ -21,6 +23,8 @@ EXIT_CODES: tuple[tuple[type[errors.SitrError], int], ...] = (
     (errors.IncompatibleAdjacency, 4),
     (errors.CannotCalibrate, 4),
     (errors.MissingExtra, 5),
+    (errors.LedgerDamaged, 1),
+    (errors.LedgerUnavailable, 6),
 )
 
 
@@ -42,5 +46,5 @@ def main() -> None:
     """Differential privacy with one account behind every release."""
 
 
-for command in (account, audit, calibrate, demo, doctor, figures):
+for command in (account, audit, budget, calibrate, demo, doctor, figures, ledger):
     main.add_command(command)

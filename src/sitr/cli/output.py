@@ -54,6 +54,27 @@ def print_rows(rows: list[tuple[str, str]]) -> None:
         click.echo(f"{name:<{width}}  {text}")
 
 
+def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table; what people wrote into it is printed as it is, and can do nothing to a terminal.
+
+    Example:
+        >>> print_table(("budget", "left"), [("clinic", "100 %")])
+        <BLANKLINE>
+          budget   left
+         ────────────────
+          clinic   100 %
+        <BLANKLINE>
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    table = Table(*(Column(name, overflow="fold") for name in columns), box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*(_printable(cell) for cell in row))
+    Console(highlight=False, markup=False, emoji=False).print(table)
+
+
 def epsilon_text(bracket: Bracket, delta: float) -> str:
     """Say what ε is at a δ, rounded to the safe side.
 
@@ -86,6 +107,10 @@ def warn_of_epsilon(bracket: Bracket, delta: float) -> None:
 
 def _warn(text: str) -> None:
     click.echo(f"PrivacyWarning: {text}", err=True)
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Words and pictures: today, the figures of the accountant and the numbers behind them.
+"""Words and pictures: the figures of the accountant with the numbers behind them, and how a budget burns down.
 
 Example:
     >>> from sitr.report import numbers
@@ -7,6 +7,7 @@ Example:
 """
 
 from . import numbers
+from .burn_down import write_burn_down
 from .figures import FIGURES, write_figures
 
-__all__ = ["FIGURES", "numbers", "write_figures"]
+__all__ = ["FIGURES", "numbers", "write_burn_down", "write_figures"]

@@ -72,7 +72,7 @@ def write_figures(
         7
     """
     chosen = [_validate.choice("formats", name, FORMATS) for name in formats]
-    _require_matplotlib()
+    require_matplotlib()
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
@@ -110,7 +110,12 @@ def _write(path: Path, picture: Picture, formats: Iterable[str]) -> list[Path]:
     return written
 
 
-def _require_matplotlib() -> None:
+def require_matplotlib() -> None:
+    """Refuse to draw where matplotlib is not installed.
+
+    Raises:
+        MissingExtra: It is not.
+    """
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -121,7 +126,7 @@ def _require_matplotlib() -> None:
         ) from None
 
 
-def _panels(
+def empty_figure(
     title: str, size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any
 ) -> tuple[Figure, Any]:
     """An empty figure with a title and a grid of axes, always as an array."""
@@ -188,7 +193,7 @@ def _draw_rdp_table(table: Table) -> Figure:
 
 
 def _draw_rdp_curves(table: Table) -> Figure:
-    figure, axes = _panels(
+    figure, axes = empty_figure(
         "Rényi differential privacy of the basic mechanisms (Mironov 2017, Figure 1)", (10, 3.9), 1, 3
     )
     panels = (
@@ -211,7 +216,7 @@ def _draw_rdp_curves(table: Table) -> Figure:
 
 
 def _draw_bad_outcomes(table: Table) -> Figure:
-    figure, axes = _panels(
+    figure, axes = empty_figure(
         "A bad outcome S after n self-compositions (Mironov 2017, Figure 2, and the exact curve)",
         (10, 6.6),
         2,
@@ -242,7 +247,7 @@ def _draw_bad_outcomes(table: Table) -> Figure:
 
 
 def _draw_advanced_composition(table: Table) -> Figure:
-    figure, axes = _panels(
+    figure, axes = empty_figure(
         "Advanced composition halved (Dwork and Rothblum 2016): k steps of ε = 0.25, at δ = 10⁻⁶", (10, 4.6), 1, 2
     )
     curves = (
@@ -269,7 +274,7 @@ def _draw_advanced_composition(table: Table) -> Figure:
 
 
 def _draw_counting_queries(table: Table, ratios: Table) -> Figure:
-    figure, axes = _panels("Noise on n counting queries, at ε = 0.5 (Dwork and Rothblum 2016)", (10, 4.6), 1, 2)
+    figure, axes = empty_figure("Noise on n counting queries, at ε = 0.5 (Dwork and Rothblum 2016)", (10, 4.6), 1, 2)
     curves = (
         ("pure", "pure ε-DP: Laplace noise", GREY, ":"),
         ("classical", r"(ε,δ)-DP, classical: $\sqrt{2n\,\ln(1.25/\delta)}\,/\varepsilon$", VERMILION, "--"),
@@ -294,7 +299,7 @@ def _draw_counting_queries(table: Table, ratios: Table) -> Figure:
 
 
 def _draw_group_privacy(table: Table) -> Figure:
-    figure, axes = _panels("Group privacy: ε = 1 at δ = 10⁻⁶ for one person, s people together", (10, 4.7), 1, 2)
+    figure, axes = empty_figure("Group privacy: ε = 1 at δ = 10⁻⁶ for one person, s people together", (10, 4.7), 1, 2)
     left, right = axes[0]
     curves = (
         ("epsilon_gaussian", "Gaussian noise, exact", BLUE, "-", "o"),
@@ -322,7 +327,7 @@ def _draw_group_privacy(table: Table) -> Figure:
 
 def _draw_training(profile: Table, tradeoff: Table) -> Figure:
     title = "A DP-SGD run: σ = 1.1, sampling rate 256/60,000, 14,062 steps"
-    figure, axes = _panels(title, (10, 4.7), 1, 2)
+    figure, axes = empty_figure(title, (10, 4.7), 1, 2)
     left, right = axes[0]
     left.semilogy(
         profile["moments_accountant"], profile["delta"], "--", color=VERMILION, label="moments accountant, λ ≤ 64"

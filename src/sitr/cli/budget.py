@@ -1,0 +1,216 @@
+"""`sitr budget`: what an owner promises, what is left of it, and how a promise is changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..display import rounded_down, rounded_up
+from ..units import ADJACENCIES
+from .book import book_options, head_record, limit_options, name_options, named, open_book
+from .output import bracket_record, print_json, print_rows, print_table, warn_of_epsilon
+
+if TYPE_CHECKING:
+    from ..ledger import Budget, Ledger, Statement
+
+PICTURES = (".svg", ".png")
+
+
+@click.group()
+def budget() -> None:
+    """Promise limits, and see what is left of them.
+
+    A budget says how much may be learned about one person from everything that is ever released of a dataset.
+    """
+
+
+@budget.command()
+@name_options
+@limit_options
+@click.option("--adjacency", type=click.Choice(ADJACENCIES), help="How neighbours differ; add_remove unless told.")
+@click.option("--unit", help='Whom the promise protects, in a word; "person" unless told.')
+@click.option("--disjoint-by", help="The name of blocks of which each unit is in exactly one, such as hospital.")
+@click.option("--per", help="The name of blocks that are part of the unit itself, such as month: it promises less.")
+@book_options
+def create(
+    name: str,
+    analyst: str | None,
+    purpose: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    url: str,
+    anchor: Path | None,
+    as_json: bool,
+    **whom: str | None,
+) -> None:
+    """Promise a limit on what is released of the dataset NAME; a book is begun if there is none.
+
+    With --analyst or --purpose it is a limit within that of the dataset, for the same people.
+    """
+    from ..ledger import Budget
+
+    dataset, holder = named(name, analyst, purpose)
+    about: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    about |= {field: value for field, value in whom.items() if value is not None}
+    if any(holder.values()):
+        with open_book(url, anchor) as book:
+            _promise(book, dataset, dataclasses.replace(book.budget(dataset), **about), holder, as_json)
+        return
+    promise = Budget(**about)  # before a book is begun for it
+    with open_book(url, anchor, create=True) as book:
+        _promise(book, dataset, promise, holder, as_json)
+
+
+def _promise(book: Ledger, dataset: str, promise: Budget, holder: dict[str, str | None], as_json: bool) -> None:
+    book.create_budget(dataset, promise, **holder)
+    _tell(book.statement(dataset, **holder), as_json)
+    _warn(promise)
+
+
+@budget.command()
+@name_options
+@click.option(
+    "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw how it burnt down: a .svg or .png file."
+)
+@book_options
+def show(
+    name: str,
+    analyst: str | None,
+    purpose: str | None,
+    picture: Path | None,
+    url: str,
+    anchor: Path | None,
+    as_json: bool,
+) -> None:
+    """Say all there is to say of the budget of the dataset NAME.
+
+    What was spent is rounded up, what is left down. The exact ε is a report, and never a limit.
+    """
+    dataset, holder = named(name, analyst, purpose)
+    if picture is not None and picture.suffix not in PICTURES:
+        raise click.UsageError("A picture is a file such as clinic.svg or clinic.png.")
+    with open_book(url, anchor) as book:
+        statement = book.statement(dataset, **holder)
+        if picture is not None:
+            _draw(picture, statement, book)
+    _tell(statement, as_json, picture)
+
+
+@budget.command("list")
+@book_options
+def list_budgets(url: str, anchor: Path | None, as_json: bool) -> None:
+    """List all budgets: the promise, the share that was spent, rounded up, and what is left, rounded down."""
+    with open_book(url, anchor) as book:
+        records = _budget_records(book)
+        about = {"ledger": book.id, "head": head_record(book.head), "budgets": records}
+        place = f"head {book.head} of ledger {book.id}"
+    if as_json:
+        print_json(about)
+        return
+    print_table(("budget", "promise", "spent", "left", "raised"), [_line(record) for record in records])
+    click.echo(place)
+
+
+@budget.command("raise")
+@name_options
+@limit_options
+@click.option("--reason", required=True, help="Why; every report shows it, with the date.")
+@book_options
+def raise_budget(
+    name: str,
+    analyst: str | None,
+    purpose: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    reason: str,
+    url: str,
+    anchor: Path | None,
+    as_json: bool,
+) -> None:
+    """Promise less than before: raise the limits of the budget of the dataset NAME.
+
+    It is a dated change of promise, which every report shows from then on. What is not said stays as it is.
+    """
+    limits = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    changed: dict[str, Any] = {field: limit for field, limit in limits.items() if limit is not None}
+    if not changed:
+        raise click.UsageError("Say the new limit: --epsilon 2.")
+    dataset, holder = named(name, analyst, purpose)
+    with open_book(url, anchor) as book:
+        promise = dataclasses.replace(book.budget(dataset, **holder), **changed)
+        book.raise_budget(dataset, promise, reason=reason, **holder)
+        _tell(book.statement(dataset, **holder), as_json)
+        _warn(promise)
+
+
+def _draw(picture: Path, statement: Statement, book: Ledger) -> None:
+    from ..report import write_burn_down
+
+    dataset, holder = named(statement.name)
+    try:
+        write_burn_down(picture, statement, book.burn_down(dataset, **holder))
+    except OSError as error:
+        raise click.ClickException(f"cannot write {picture}: {error.strerror}.") from None
+
+
+def _tell(statement: Statement, as_json: bool, picture: Path | None = None) -> None:
+    drawn = {"picture": str(picture)} if picture else {}
+    if as_json:
+        print_json(_record(statement) | drawn)
+    else:
+        print_rows([*statement.rows(), *drawn.items()])
+
+
+def _warn(promise: Budget) -> None:
+    """Say that a promise is weaker than one may think, if it is."""
+    from ..accounting import ApproximateDP, ZeroConcentrated
+    from ..ledger.history import exact_of
+
+    pure, concentrated = promise.epsilon, promise.rho or 0.0
+    worst = ZeroConcentrated(concentrated) if pure is None else ApproximateDP(pure, promise.delta or 0.0)
+    delta, epsilon = exact_of(promise, worst)
+    warn_of_epsilon(epsilon, delta)
+
+
+def _record(statement: Statement) -> dict[str, Any]:
+    return {
+        "name": statement.name,
+        "budget": dataclasses.asdict(statement.budget),
+        "promises": [{"at": at, "promise": promise, "reason": reason} for at, promise, reason in statement.promises],
+        "theorem": statement.theorem,
+        "spent": statement.spent._asdict(),
+        "remaining": statement.remaining._asdict(),
+        "operations": statement.operations,
+        "event": statement.event.to_dict(),
+        "exact": {"delta": statement.exact_delta, "epsilon": bracket_record(statement.exact)},
+        "claimed": statement.claimed,
+        "block": statement.block,
+        "ledger": statement.ledger,
+        "head": head_record(statement.head),
+    }
+
+
+def _budget_records(book: Ledger) -> list[dict[str, Any]]:
+    raised = defaultdict(list)
+    for entry in book.entries():
+        if entry.kind == "raise":
+            raised[entry.record.get("name")].append({"at": entry.at, "reason": entry.record.get("reason", "")})
+    records = []
+    for name, promise in book.budgets().items():
+        dataset, holder = named(name)
+        spent, left = book.spent(dataset, **holder), book.remaining(dataset, **holder)
+        about = {"name": name, "budget": dataclasses.asdict(promise), "promise": str(promise)}
+        records.append({**about, "spent": spent._asdict(), "remaining": left._asdict(), "raised": raised[name]})
+    return records
+
+
+def _line(record: dict[str, Any]) -> tuple[str, ...]:
+    spent, left = 100 * record["spent"]["share"], 100 * record["remaining"]["share"]
+    dates = ", ".join(change["at"][:10] for change in record["raised"])
+    return record["name"], record["promise"], f"{rounded_up(spent)} %", f"{rounded_down(left)} %", dates

@@ -1,0 +1,247 @@
+"""`sitr ledger`: what the book says, whether it is whole, and how it is written down elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import itertools
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..display import rounded_up
+from ..errors import SitrError
+from .book import EXISTING_FILE, book_options, head_record, ledger_option, open_book
+from .output import as_json, print_json, print_rows, print_table
+
+if TYPE_CHECKING:
+    from ..ledger import Entry, Ledger, Verification
+
+COLUMNS = ("seq", "at", "kind", "operation", "analyst", "body", "hash")
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet run a cell instead of showing it
+LONGEST = 120  # characters of an entry in a table; all of it is in an export
+PROVES = (
+    "an anchor proves what the book held up to its last line, as long as the two are in different hands; "
+    "an owner who can write both can forge both"
+)
+
+
+@click.group()
+def ledger() -> None:
+    """Read a ledger, check that it is whole, and write its end down elsewhere.
+
+    A ledger is the book in which every release is charged before a row is read.
+    """
+
+
+@ledger.command()
+@click.option(
+    "--last", type=click.IntRange(0), default=20, show_default=True, help="How many entries to show, from the end."
+)
+@book_options
+def show(last: int, url: str, anchor: Path | None, as_json: bool) -> None:
+    """Say which book this is, where it ends, and what happened last."""
+    with open_book(url, anchor) as book:
+        head = book.head
+        entries = _entries(book, head.seq, after=max(head.seq - last, 0))
+        about = {"ledger": book.id, "place": book.store.place, "entries": head.seq, "head": head_record(head)}
+    if as_json:
+        print_json(about | {"last": [entry.to_dict() for entry in entries]})
+        return
+    print_rows([("ledger", book.id), ("place", book.store.place), ("entries", str(head.seq)), ("head", str(head))])
+    print_table(("", "time", "kind", "operation", "analyst", ""), [_line(entry) for entry in entries])
+
+
+@ledger.command()
+@ledger_option
+@click.option(
+    "--anchor",
+    type=EXISTING_FILE,
+    help="The file that `sitr ledger anchor` wrote: what it knows has to be in the book.",
+)
+@as_json
+def verify(url: str, anchor: Path | None, as_json: bool) -> None:
+    """Read the whole book again, work out what was spent, and name the first entry that does not hold.
+
+    The exit code is 1 if anything does not hold. Without an anchor nothing can show that the end was not cut off.
+    """
+    with open_book(url) as book:  # a book that is behind its anchor is opened as well, to say where they part
+        found = _verified(book, anchor)
+    if as_json:
+        print_json(_verification_record(found))
+    else:
+        print_rows(_verification_rows(found, anchored=anchor is not None))
+    if not found.valid:
+        raise click.exceptions.Exit(1)
+
+
+@ledger.command()
+@click.option(
+    "--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True, help="Of the export."
+)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A new file; nothing is overwritten.")
+@book_options
+def export(form: str, output: Path | None, url: str, anchor: Path | None, as_json: bool) -> None:
+    """Write all entries out, as one JSON document or as CSV.
+
+    Cells of the CSV that a spreadsheet would run as a formula begin with an apostrophe.
+    """
+    if as_json and form == "csv" and output is None:
+        raise click.UsageError("CSV and JSON cannot both go to standard output: name a file with --output.")
+    with open_book(url, anchor) as book:
+        head = book.head
+        entries = _entries(book, head.seq)
+        about = {"ledger": book.id, "head": head_record(head)}
+    text = _csv(entries) if form == "csv" else _json(about, entries)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    _write_new(output, text)
+    if as_json:
+        print_json({**about, "file": str(output), "entries": len(entries)})
+    else:
+        click.echo(output)
+
+
+@ledger.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@ledger_option
+@as_json
+def anchor(file: Path, url: str, as_json: bool) -> None:
+    """Write the end of the book down in FILE, which belongs elsewhere: on another disk, in other hands.
+
+    The book is held to what FILE knows already, and a line is added. An anchor proves history up to its last line; an
+    owner who can write both can forge both.
+    """
+    with open_book(url, file if file.exists() else None) as book:
+        head = book.write_anchor(file)
+    if as_json:
+        print_json({"ledger": book.id, "head": head_record(head), "file": str(file)})
+    else:
+        print_rows([("ledger", book.id), ("head", str(head)), ("anchor", str(file)), ("note", PROVES)])
+
+
+@ledger.command()
+@click.argument("operation")
+@click.option("--reason", required=True, help="Why; it stays in the book.")
+@book_options
+def refund(operation: str, reason: str, url: str, anchor: Path | None, as_json: bool) -> None:
+    """Give back what OPERATION was charged, if it never started; it never runs under its id.
+
+    Nothing is refunded by itself: an operation that was started may have run, and its answer may have been seen.
+    """
+    with open_book(url, anchor) as book:
+        book.refund(operation, reason=reason)
+        head = book.head
+    if as_json:
+        print_json({"operation": operation, "reason": reason, "ledger": book.id, "head": head_record(head)})
+    else:
+        print_rows([("refunded", operation), ("reason", reason), ("head", f"{head} of ledger {book.id}")])
+
+
+def _entries(book: Ledger, until: int, after: int = 0) -> list[Entry]:
+    """The entries up to a head that was read before: others may write meanwhile."""
+    return list(itertools.takewhile(lambda entry: entry.seq <= until, book.entries(after)))
+
+
+def _line(entry: Entry) -> tuple[str, ...]:
+    return str(entry.seq), entry.at[:16], entry.kind, entry.operation or "", entry.analyst or "", _words(entry)
+
+
+def _words(entry: Entry) -> str:
+    """What an entry says, in a line; a book that was tampered with is still shown."""
+    try:
+        words = WORDS[entry.kind](entry.record)
+    except (SitrError, KeyError, TypeError, AttributeError):
+        return "cannot be read: sitr ledger verify"
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
+
+
+def _budget_words(record: dict[str, Any]) -> str:
+    from ..ledger.budget import Keeper
+
+    promise = Keeper.from_json(record["definition"]).budget
+    reason = f"; {record['reason']}" if "reason" in record else ""
+    return f"{record['name']}: {promise}{reason}"
+
+
+def _charge_words(record: dict[str, Any]) -> str:
+    from ..accounting import Event
+    from ..accounting.notation import event_text
+
+    return f"{', '.join(record['budgets'])}: {event_text(Event.from_dict(record['event']))}"
+
+
+WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "open": lambda record: f"by sitr {record['sitr']}",
+    "migrate": lambda record: f"from form {record['from']} to {record['to']}",
+    "budget": _budget_words,
+    "raise": _budget_words,
+    "reserve": _charge_words,
+    "start": lambda record: "",
+    "commit": lambda record: f"{record['bytes']} bytes of {record['media']}",
+    "refund": lambda record: str(record["reason"]),
+}
+
+
+def _verified(book: Ledger, anchor: Path | None) -> Verification:
+    """Verify with a progress bar on standard error if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("entries", total=book.head.seq)
+        return book.verify(anchor=anchor, progress=lambda seq: bar.update(task, completed=seq))
+
+
+def _verification_record(found: Verification) -> dict[str, Any]:
+    spent = {name: {"share": cost, "delta_share": delta} for name, (cost, delta) in found.spent.items()}
+    about = dataclasses.asdict(found) | {"head": head_record(found.head), "spent": spent}
+    return about | {"remarks": list(found.remarks)}
+
+
+def _verification_rows(found: Verification, anchored: bool) -> list[tuple[str, str]]:
+    rows = [("verdict", f"valid: {found.head.seq} entries" if found.valid else f"NOT VALID: {found.problem}")]
+    rows += [("bad entry", str(found.bad_entry))] if found.bad_entry is not None else []
+    rows += [("ledger", found.ledger), ("head", str(found.head)), ("anchor", found.anchored)]
+    rows += [("note", PROVES)] if anchored else []
+    so_far = "" if found.valid else ", by the entries that hold"
+    for name, (cost, delta) in found.spent.items():
+        rows.append(("spent", f"{name}: {rounded_up(100 * min(max(cost, delta), 1.0))} % of the budget{so_far}"))
+    return rows + [("remark", remark) for remark in found.remarks]
+
+
+def _json(about: dict[str, Any], entries: list[Entry]) -> str:
+    document = {**about, "entries": [entry.to_dict() for entry in entries]}
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _csv(entries: list[Entry]) -> str:
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines)
+    writer.writerow(COLUMNS)
+    for entry in entries:
+        cells = [getattr(entry, column) for column in COLUMNS]
+        writer.writerow([_harmless("" if cell is None else str(cell)) for cell in cells])
+    return lines.getvalue()
+
+
+def _harmless(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(FORMULAS) else cell
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a new file that only its owner may read, as the book itself."""
+    try:
+        with open(path, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, 0o600)) as f:
+            f.write(text)
+    except FileExistsError:
+        raise click.ClickException(f"{path} is there already; nothing was overwritten.") from None
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}.") from None

@@ -1,0 +1,119 @@
+"""How a budget burns down: what was left of it after every charge, with every raise marked and explained."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import _validate
+from ..display import rounded_down
+from .figures import BLUE, FORMATS, GREEN, METADATA, STYLE, VERMILION, empty_figure, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..ledger import Point, Statement
+
+FEW = 60  # charges that are drawn as dots as well
+LINE = 118  # characters of a line under the axes
+ROOM = 0.04  # of the time shown, after the last charge: what is left now is seen as a step, too
+DAY = 86400  # seconds
+SHORTEST = 3600 / DAY  # the least that the axis shows, where everything happened at once
+
+
+def write_burn_down(path: str | Path, statement: Statement, points: Sequence[Point]) -> None:
+    """Draw what was left of a budget over time, as a share of the promise of the day.
+
+    Args:
+        path: A .svg or .png file; it is overwritten.
+        statement: What `Ledger.statement` says of the budget.
+        points: What `Ledger.burn_down` says of it.
+
+    Raises:
+        InvalidArgument: The file is of another kind.
+        MissingExtra: matplotlib is not installed.
+    """
+    path = Path(path)
+    form = _validate.choice("format", path.suffix.removeprefix("."), FORMATS)
+    require_matplotlib()
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        draw_burn_down(statement, points).savefig(path, metadata=METADATA[form])
+
+
+def draw_burn_down(statement: Statement, points: Sequence[Point]) -> Figure:
+    """Return the picture that `write_burn_down` writes."""
+    under = _under(statement, points)
+    figure, axes = empty_figure(_plain(f"{statement.name}: {statement.budget}"), (10, 4.2 + 0.17 * len(under)))
+    panel: Axes = axes[0, 0]
+    times = _times(points)
+    left = [100 * point.left for point in points]
+    end = times[0] + max((times[-1] - times[0]) * (1 + ROOM), SHORTEST)
+    panel.step([*times, end], [*left, left[-1]], where="post", color=BLUE, solid_joinstyle="miter")
+    panel.fill_between([*times, end], [*left, left[-1]], step="post", color=BLUE, alpha=0.08, linewidth=0)
+    if len(points) <= FEW:
+        panel.plot(times, left, "o", color=BLUE, markersize=3.5)
+    _mark_raises(panel, points, times)
+    _mark_refunds(panel, points, times)
+    panel.annotate(
+        f"{rounded_down(left[-1])} % left", (end, left[-1]), (6, 0), textcoords="offset points", va="center", color=BLUE
+    )
+    panel.set(ylabel="left, of the promise of the day", xlim=(times[0], end), ylim=(0, 108))
+    panel.set_yticks(range(0, 101, 20), [f"{share} %" for share in range(0, 101, 20)])
+    panel.set_xlabel("\n".join(under), loc="left", labelpad=8, fontsize=9, color="#444444", parse_math=False)
+    _date_axis(panel)
+    return figure
+
+
+def _times(points: Sequence[Point]) -> list[float]:
+    """When each happened, in days since 1970, as matplotlib counts them.
+
+    A clock that was set back does not bend the line: the order of entries counts.
+    """
+    return list(accumulate((datetime.fromisoformat(point.at).timestamp() / DAY for point in points), max))
+
+
+def _mark_raises(panel: Axes, points: Sequence[Point], times: Sequence[float]) -> None:
+    raised = [time for point, time in zip(points, times, strict=True) if point.kind == "raise"]
+    for number, time in enumerate(raised, 1):
+        panel.axvline(time, color=VERMILION, linestyle="--", linewidth=1.2)
+        circle = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": VERMILION}
+        panel.text(time, 104, str(number), color=VERMILION, fontsize=9, ha="center", va="center", bbox=circle)
+
+
+def _mark_refunds(panel: Axes, points: Sequence[Point], times: Sequence[float]) -> None:
+    refunds = [(time, 100 * point.left) for point, time in zip(points, times, strict=True) if point.kind == "refund"]
+    if refunds:
+        panel.plot(*zip(*refunds, strict=True), "^", color=GREEN, markersize=7)
+
+
+def _under(statement: Statement, points: Sequence[Point]) -> list[str]:
+    """What is said under the axes: every raise by its number, with its date and reason, and the head of the book."""
+    first, *raises = statement.promises
+    said = [f"promised on {first[0][:10]}: {first[1]}"] if raises else []
+    said += [
+        f"{number}  raised on {at[:10]} to {promise}: {reason}"
+        for number, (at, promise, reason) in enumerate(raises, 1)
+    ]
+    said += ["▲  refunded, since it never started"] if any(point.kind == "refund" for point in points) else []
+    said.append(f"dates in UTC; head {statement.head} of ledger {statement.ledger}")
+    return [line for text in said for line in textwrap.wrap(text, LINE, subsequent_indent="    ")]
+
+
+def _date_axis(panel: Axes) -> None:
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
+    panel.xaxis.set_major_locator(locator)
+    panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
+def _plain(text: str) -> str:
+    """A name may hold dollars, which matplotlib would read as mathematics."""
+    return text.replace("$", r"\$")

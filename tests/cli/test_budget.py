@@ -1,0 +1,218 @@
+"""`sitr budget`: promises are made, shown, listed and raised, rounded to the safe side."""
+
+import xml.etree.ElementTree
+from pathlib import Path
+
+import pytest
+
+from sitr.accounting import Laplace
+from sitr.ledger import Budget, Ledger
+from tests.cli.books import make_book, tamper
+from tests.cli.helpers import run, run_json
+
+
+@pytest.fixture
+def book(tmp_path):
+    return make_book(tmp_path)
+
+
+def opened(path):
+    return Ledger.open(f"sqlite:///{path}", create=False)
+
+
+def test_create_begins_a_book(tmp_path):
+    path = tmp_path / "new.db"
+    options = ("--adjacency", "replace_one", "--unit", "patient", "--per", "month")
+    result = run("budget", "create", "clinic", "--epsilon", "1", "--delta", "1e-6", *options, "--ledger", str(path))
+    assert result.exit_code == 0
+    assert "promise     ε = 1 at δ = 1e-06 for one patient within one month, replaced" in result.stdout
+    assert "left        Rényi divergence 0.535 and δ 1e-07, 100 % of the budget" in result.stdout
+    assert "head        2:" in result.stdout
+    assert result.stderr == ""
+    with opened(path) as ledger:
+        promised = Budget(epsilon=1, delta=1e-6, adjacency="replace_one", unit="patient", per="month")
+        assert ledger.budget("clinic") == promised
+
+
+def test_a_share_is_for_those_whom_the_dataset_names(tmp_path):
+    where = ("--ledger", str(tmp_path / "new.db"))
+    run("budget", "create", "clinic", "--rho", "1", "--unit", "patient", "--disjoint-by", "hospital", *where)
+    record = run_json("budget", "create", "clinic", "--analyst", "amina", "--rho", "0.25", *where)
+    assert record["name"] == "clinic/analyst/amina"
+    assert record["budget"]["unit"] == "patient"
+    assert record["budget"]["disjoint_by"] == "hospital"
+    assert run_json("budget", "show", "clinic/analyst/amina", *where) == record
+    refused = run("budget", "create", "clinic", "--purpose", "audit", "--rho", "1", "--unit", "visit", *where)
+    assert refused.exit_code == 2
+    assert "a share differs from the budget of its dataset in unit" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["clinic"], "a budget has one limit"),
+        (["clinic", "--epsilon", "0"], "epsilon=0.0 is not in"),
+        (["clinic", "--epsilon", "1", "--rho", "1"], "a budget has one limit"),
+        (["clinic", "--epsilon", "1", "--per", "month", "--disjoint-by", "hospital"], "not both"),
+        (["clinic/2026", "--epsilon", "1"], "it contains '/'"),
+        (["clinic", "--epsilon", "1", "--adjacency", "near"], "is not one of"),
+        (["clinic", "--epsilon", "1", "--analyst", "amina"], "there is no ledger"),
+        (["clinic", "--epsilon", "1", "--analyst", "amina", "--purpose", "audit"], "not both"),
+    ],
+)
+def test_what_cannot_be_promised_begins_no_book(tmp_path, arguments, message):
+    result = run("budget", "create", *arguments, "--ledger", str(tmp_path / "new.db"))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_budget_is_created_once(book):
+    result = run("budget", "create", "clinic", "--epsilon", "1", "--ledger", book)
+    assert result.exit_code == 2
+    assert "there is a budget 'clinic' already" in result.stderr
+
+
+def test_a_weak_promise_is_warned_of(tmp_path):
+    strong = run("budget", "create", "a", "--epsilon", "5", "--ledger", str(tmp_path / "a.db"))
+    weak = run("budget", "create", "b", "--epsilon", "6", "--delta", "1e-6", "--ledger", str(tmp_path / "a.db"))
+    rho = run("budget", "create", "c", "--rho", "2", "--ledger", str(tmp_path / "a.db"))
+    assert strong.stderr == ""
+    assert "PrivacyWarning: ε = 6.00 at δ = 1e-06 is above 5" in weak.stderr
+    assert "PrivacyWarning: ε = 11.7 at δ = 1e-06 is above 5" in rho.stderr
+
+
+def test_show_rounds_spent_up_and_left_down(tmp_path):
+    path = str(tmp_path / "book.db")
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        ledger.create_budget("clinic", Budget(epsilon=1.0))
+        ledger.reserve("clinic", Laplace(noise_multiplier=3), analyst="amina")
+    result = run("budget", "show", "clinic", "--ledger", path)
+    assert "spent       ε 0.334, 33.4 % of the budget" in result.stdout
+    assert "left        ε 0.666, 66.6 % of the budget" in result.stdout
+    assert "exact       ε = 0.334 at δ = 0 if this sequence had been fixed in advance" in result.stdout
+    record = run_json("budget", "show", "clinic", "--ledger", path)
+    assert record["spent"]["value"] == pytest.approx(1 / 3, rel=1e-15)
+    assert record["exact"]["epsilon"]["lower"] <= 1 / 3 <= record["exact"]["epsilon"]["upper"]
+
+
+def test_show_as_json_has_everything(book):
+    record = run_json("budget", "show", "clinic", "--ledger", book)
+    assert record["spent"] == {"value": pytest.approx(0.35), "delta": 0.0, "share": 0.35, "measure": "epsilon"}
+    assert record["operations"] == {"committed": 1, "reserved": 1}
+    assert record["budget"]["adjacency"] == "add_remove"
+    assert [promise["promise"] for promise in record["promises"]] == ["ε = 1"]
+    with opened(book) as ledger:
+        assert (record["ledger"], record["head"]["hash"]) == (ledger.id, ledger.head.hash)
+
+
+def test_a_share_may_be_named_as_lists_print_it(book):
+    by_option = run_json("budget", "show", "clinic", "--analyst", "amina", "--ledger", book)
+    assert run_json("budget", "show", "clinic/analyst/amina", "--ledger", book) == by_option
+    assert by_option["spent"]["value"] == pytest.approx(0.25)
+
+
+def test_list(book):
+    result = run("budget", "list", "--ledger", book)
+    lines = [line.split() for line in result.stdout.splitlines() if " clinic" in line]
+    assert lines[0][:4] == ["clinic", "ε", "=", "1"]
+    assert "35.0 %" in result.stdout
+    assert "33.4 %" in result.stdout  # a third of 0.75, rounded up
+    assert "66.6 %" in result.stdout
+    with opened(book) as ledger:
+        assert f"head {ledger.head} of ledger {ledger.id}" in result.stdout
+    record = run_json("budget", "list", "--ledger", book)
+    assert [budget["name"] for budget in record["budgets"]] == ["clinic", "clinic/analyst/amina"]
+    assert record["budgets"][0]["remaining"]["value"] == pytest.approx(0.65)
+
+
+def test_a_raise_is_a_dated_change_of_promise_in_every_report(book):
+    result = run("budget", "raise", "clinic", "--epsilon", "2", "--reason", "second wave", "--ledger", book)
+    assert result.exit_code == 0
+    with opened(book) as ledger:
+        (date, _, _) = ledger.statement("clinic").promises[1]
+    for shown in (result, run("budget", "show", "clinic", "--ledger", book)):
+        assert f"raised      on {date[:10]} to ε = 2: second wave" in shown.stdout
+    assert date[:10] in run("budget", "list", "--ledger", book).stdout
+    assert run_json("budget", "list", "--ledger", book)["budgets"][0]["raised"] == [
+        {"at": date, "reason": "second wave"}
+    ]
+    assert run_json("budget", "show", "clinic", "--ledger", book)["promises"][1]["reason"] == "second wave"
+
+
+def test_a_raise_keeps_what_is_not_said(tmp_path):
+    where = ("--ledger", str(tmp_path / "book.db"))
+    made = ("--epsilon", "1", "--delta", "1e-6", "--unit", "patient", "--disjoint-by", "hospital")
+    run("budget", "create", "clinic", *made, *where)
+    record = run_json("budget", "raise", "clinic", "--epsilon", "2", "--reason", "more", *where)
+    assert record["budget"] == {
+        **{"epsilon": 2.0, "delta": 1e-6, "rho": None, "adjacency": "add_remove"},
+        **{"unit": "patient", "disjoint_by": "hospital", "per": None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["clinic", "--epsilon", "2"], "Missing option '--reason'"),
+        (["clinic", "--reason", "more"], "Say the new limit"),
+        (["clinic", "--epsilon", "0.5", "--reason", "more"], "does not raise"),
+        (["clinic", "--rho", "2", "--reason", "more"], "a budget has one limit"),
+        (["clinic", "--delta", "1e-6", "--reason", "more"], "a budget keeps its kind"),
+        (["school", "--epsilon", "2", "--reason", "more"], "there is no budget 'school'"),
+    ],
+)
+def test_what_is_no_raise(book, arguments, message):
+    before = Path(book).read_bytes()
+    result = run("budget", "raise", *arguments, "--ledger", book)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert Path(book).read_bytes() == before
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_the_picture(book, tmp_path, form):
+    picture = tmp_path / f"clinic.{form}"
+    result = run("budget", "show", "clinic", "--picture", str(picture), "--ledger", book)
+    assert result.exit_code == 0
+    assert f"picture     {picture}" in result.stdout
+    assert picture.stat().st_size > 1000
+    if form == "svg":
+        assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
+    assert run_json("budget", "show", "clinic", "--picture", str(picture), "--ledger", book)["picture"] == str(picture)
+
+
+def test_a_picture_that_cannot_be_drawn(book, tmp_path, monkeypatch):
+    where = ("--ledger", book)
+    assert run("budget", "show", "clinic", "--picture", str(tmp_path / "clinic.gif"), *where).exit_code == 2
+    nowhere = run("budget", "show", "clinic", "--picture", str(tmp_path / "no" / "clinic.svg"), *where)
+    assert nowhere.exit_code == 1
+    assert "cannot write" in nowhere.stderr
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    absent = run("budget", "show", "clinic", "--picture", str(tmp_path / "clinic.svg"), *where)
+    assert absent.exit_code == 5
+    assert absent.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "command", [["show", "clinic"], ["list"], ["raise", "clinic", "--epsilon", "2", "--reason", "more"]]
+)
+def test_only_create_begins_a_book(tmp_path, command):
+    result = run("budget", *command, "--ledger", str(tmp_path / "new.db"))
+    assert result.exit_code == 2
+    assert "there is no ledger" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_anchor_gets_a_line_for_what_is_written_and_is_compared_first(book, tmp_path):
+    anchor = tmp_path / "anchor"
+    run("ledger", "anchor", str(anchor), "--ledger", book)
+    before = anchor.read_text()
+    options = ("--anchor", str(anchor), "--ledger", book)
+    assert run("budget", "raise", "clinic", "--epsilon", "2", "--reason", "more", *options).exit_code == 0
+    assert len(anchor.read_text().split()) == len(before.split()) + 1
+    tamper(book, "DELETE FROM entry WHERE kind = 'raise'")
+    result = run("budget", "show", "clinic", *options)
+    assert result.exit_code == 1
+    assert "is behind its anchor" in result.stderr
+    assert result.stdout == ""

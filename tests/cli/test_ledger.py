@@ -1,0 +1,285 @@
+"""`sitr ledger`: the book is shown, verified, exported and anchored, and what was tampered with is named."""
+
+import csv
+import json
+import stat
+
+import pytest
+
+from sitr import errors
+from sitr.accounting import Laplace
+from sitr.cli import ledger as commands
+from sitr.ledger import Ledger
+from tests.cli.books import make_book, tamper
+from tests.cli.helpers import run, run_json
+
+
+@pytest.fixture
+def book(tmp_path):
+    return make_book(tmp_path)
+
+
+def opened(path):
+    return Ledger.open(f"sqlite:///{path}", create=False)
+
+
+def test_the_ledger_is_named_by_a_path_an_address_or_the_environment(book):
+    by_path = run_json("ledger", "show", "--ledger", book)
+    assert run_json("ledger", "show", "--ledger", f"sqlite:///{book}") == by_path
+    assert run_json("ledger", "show", env={"SITR_LEDGER": book}) == by_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Say which ledger: --ledger book.db"),
+        (["--ledger", "memory://"], "gone when the command ends"),
+        (["--ledger", "mysql://localhost"], "names no store of a ledger"),
+        (["--ledger", "no such file.db"], "there is no ledger"),
+    ],
+)
+def test_a_ledger_has_to_be_named(arguments, message):
+    result = run("ledger", "show", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_show(book):
+    result = run("ledger", "show", "--ledger", book, env={"COLUMNS": "160"})
+    with opened(book) as ledger:
+        assert f"ledger   {ledger.id}\n" in result.stdout
+        assert f"head     {ledger.head}\n" in result.stdout
+        assert ledger.head.hash not in result.stdout
+    assert f"place    {book}\n" in result.stdout
+    assert "entries  7\n" in result.stdout
+    lines = [line for line in result.stdout.splitlines() if line[:3].strip().isdigit()]
+    assert "clinic: ε = 1 for one person added or removed" in lines[1]
+    assert "clinic, clinic/analyst/amina: laplace(4)" in lines[3]
+    assert "2 bytes of application/json" in lines[5]
+    assert lines[6].split()[2:5] == ["reserve", "q-2", "badr"]
+
+
+def test_show_only_the_last(book):
+    record = run_json("ledger", "show", "--last", "2", "--ledger", book)
+    assert [entry["seq"] for entry in record["last"]] == [6, 7]
+    assert record["entries"] == record["head"]["seq"] == 7
+    assert record["last"][-1]["hash"] == record["head"]["hash"]
+    assert run_json("ledger", "show", "--last", "0", "--ledger", book)["last"] == []
+
+
+def test_what_was_tampered_with_is_shown_and_does_nothing_to_the_terminal(book):
+    tamper(book, "UPDATE entry SET body = '{}' WHERE seq = 7")
+    tamper(book, "UPDATE entry SET analyst = 'am' || char(27) || '[31mina[/]:smile:' WHERE seq = 6")
+    result = run("ledger", "show", "--ledger", book, env={"COLUMNS": "160"})
+    assert result.exit_code == 0
+    assert "cannot be read: sitr ledger verify" in result.stdout
+    assert "am?[31mina[/]:smile:" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_a_long_entry_is_cut(book):
+    with opened(book) as ledger:
+        ledger.reserve("clinic", Laplace(noise_multiplier=40), analyst="badr", operation="q-3", purpose="p" * 150)
+        ledger.refund("q-3", reason="r" * 190)
+    assert "r" * 118 not in run("ledger", "show", "--ledger", book, env={"COLUMNS": "250"}).stdout
+
+
+def test_a_whole_book_is_valid_and_not_anchored(book):
+    result = run("ledger", "verify", "--ledger", book)
+    assert result.exit_code == 0
+    assert "verdict  valid: 7 entries\n" in result.stdout
+    assert "anchor   not anchored: that the end of the book was not cut off, nothing here can show\n" in result.stdout
+    assert "spent    clinic: 35.0 % of the budget\n" in result.stdout
+    assert "spent    clinic/analyst/amina: 33.4 % of the budget\n" in result.stdout
+    assert result.stderr == ""
+    record = run_json("ledger", "verify", "--ledger", book)
+    assert record["valid"] is True
+    assert record["bad_entry"] is None
+    assert record["spent"]["clinic"]["share"] == 0.35
+    assert record["head"]["seq"] == 7
+
+
+def test_the_first_bad_entry_is_named(book):
+    tamper(book, "UPDATE entry SET analyst = 'nobody' WHERE seq IN (4, 6)")
+    result = run("ledger", "verify", "--ledger", book)
+    assert result.exit_code == 1
+    assert "verdict    NOT VALID: entry 4 was changed, or does not follow entry 3 of this ledger\n" in result.stdout
+    assert "bad entry  4\n" in result.stdout
+    assert "clinic: 0 % of the budget, by the entries that hold" in result.stdout
+    failed = run("ledger", "verify", "--json", "--ledger", book)
+    assert failed.exit_code == 1
+    assert json.loads(failed.stdout)["bad_entry"] == 4
+
+
+def test_a_changed_total_is_found(book):
+    tamper(book, "UPDATE budget SET cost = 0 WHERE name = 'clinic'")
+    result = run("ledger", "verify", "--ledger", book)
+    assert result.exit_code == 1
+    assert "the running total of the budget 'clinic' is not what its entries add up to" in result.stdout
+
+
+def test_an_anchor_says_what_it_proves_and_finds_a_lost_end(book, tmp_path):
+    anchor = tmp_path / "anchor"
+    made = run("ledger", "anchor", str(anchor), "--ledger", book)
+    assert made.exit_code == 0
+    assert "an owner who can write both can forge both" in made.stdout
+    whole = run("ledger", "verify", "--anchor", str(anchor), "--ledger", book)
+    assert whole.exit_code == 0
+    assert "anchor   anchored up to entry 7" in whole.stdout
+    assert "can forge both" in whole.stdout
+    due = "SELECT json_extract(body, '$.budgets.clinic.cost') FROM entry WHERE seq = 7"
+    tamper(book, f"UPDATE budget SET cost = cost - ({due}) WHERE name = 'clinic'")
+    tamper(book, "DELETE FROM entry WHERE seq = 7")
+    assert run("ledger", "verify", "--ledger", book).exit_code == 0  # the chain alone cannot show it
+    cut = run("ledger", "verify", "--anchor", str(anchor), "--ledger", book)
+    assert cut.exit_code == 1
+    assert "the anchor knows entry 7, and the book ends at 6: its end was lost" in cut.stdout
+
+
+def test_an_anchor_is_not_added_to_for_a_book_that_it_contradicts(book, tmp_path):
+    anchor = tmp_path / "anchor"
+    run_json("ledger", "anchor", str(anchor), "--ledger", book)
+    record = run_json("ledger", "anchor", str(anchor), "--ledger", book)
+    assert record["head"]["seq"] == 7
+    before = anchor.read_bytes()
+    assert before.count(b'"seq":7') == 2
+    tamper(book, "DELETE FROM entry WHERE seq = 7")
+    result = run("ledger", "anchor", str(anchor), "--ledger", book)
+    assert result.exit_code == 1
+    assert "is behind its anchor" in result.stderr
+    (tmp_path / "other").mkdir()
+    other = run("ledger", "anchor", str(anchor), "--ledger", make_book(tmp_path / "other"))
+    assert other.exit_code == 2
+    assert "WrongLedger" in other.stderr
+    assert anchor.read_bytes() == before
+
+
+def test_a_file_of_something_else_is_no_anchor(book, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("milk, bread\n")
+    for arguments in (["anchor", str(notes)], ["verify", "--anchor", str(notes)]):
+        result = run("ledger", *arguments, "--ledger", book)
+        assert result.exit_code == 1
+        assert "is no anchor of a ledger" in result.stderr
+    assert notes.read_text() == "milk, bread\n"
+    assert run("ledger", "show", "--anchor", str(tmp_path / "none"), "--ledger", book).exit_code == 2
+
+
+def test_progress_goes_to_a_terminal_and_never_to_standard_output(book):
+    result = run("ledger", "verify", "--json", "--ledger", book, env={"FORCE_COLOR": "1"})
+    assert "entries" in result.stderr
+    assert "\x1b" not in result.stdout
+    assert json.loads(result.stdout)["valid"] is True
+
+
+def test_export_as_json(book, tmp_path):
+    document = run_json("ledger", "export", "--ledger", book)
+    with opened(book) as ledger:
+        assert document["ledger"] == ledger.id
+        assert document["head"] == {"seq": 7, "hash": ledger.head.hash}
+        assert document["entries"] == [entry.to_dict() for entry in ledger.entries()]
+    output = tmp_path / "book.json"
+    summary = run_json("ledger", "export", "--output", str(output), "--ledger", book)
+    assert summary == {"ledger": document["ledger"], "head": document["head"], "file": str(output), "entries": 7}
+    assert json.loads(output.read_text(encoding="utf-8")) == document
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+
+
+def test_export_as_csv(book, tmp_path):
+    output = tmp_path / "book.csv"
+    result = run("ledger", "export", "--format", "csv", "--output", str(output), "--ledger", book)
+    assert result.stdout == f"{output}\n"
+    rows = list(csv.DictReader(output.read_text(encoding="utf-8").splitlines()))
+    document = run_json("ledger", "export", "--ledger", book)
+    assert [int(row["seq"]) for row in rows] == list(range(1, 8))
+    assert json.loads(rows[3]["body"]) == document["entries"][3]["body"]
+    assert rows[-1]["hash"] == document["head"]["hash"]
+    to_screen = run("ledger", "export", "--format", "csv", "--ledger", book)
+    assert to_screen.stdout_bytes == output.read_bytes()
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@"])
+def test_a_spreadsheet_runs_nothing(book, sign):
+    with opened(book) as ledger:
+        ledger.reserve("clinic", Laplace(noise_multiplier=40), analyst=f"{sign}cmd()", operation=f"{sign}1+1")
+    text = run("ledger", "export", "--format", "csv", "--ledger", book).stdout
+    last = list(csv.DictReader(text.splitlines()))[-1]
+    assert (last["operation"], last["analyst"]) == (f"'{sign}1+1", f"'{sign}cmd()")
+
+
+@pytest.mark.parametrize(("cell", "shown"), [("\tx", "'\tx"), ("\rx", "'\rx"), ("x=1", "x=1"), ("", "")])
+def test_harmless_cells(cell, shown):
+    assert commands._harmless(cell) == shown
+
+
+def test_an_export_overwrites_nothing(book, tmp_path):
+    output = tmp_path / "book.json"
+    output.write_text("mine")
+    result = run("ledger", "export", "--output", str(output), "--ledger", book)
+    assert result.exit_code == 1
+    assert "nothing was overwritten" in result.stderr
+    assert output.read_text() == "mine"
+    nowhere = run("ledger", "export", "--output", str(tmp_path / "no" / "book.json"), "--ledger", book)
+    assert nowhere.exit_code == 1
+    assert "cannot write" in nowhere.stderr
+    assert run("ledger", "export", "--format", "csv", "--json", "--ledger", book).exit_code == 2
+
+
+def test_refund_gives_back_what_never_started(book):
+    result = run("ledger", "refund", "q-2", "--reason", "the machine was lost", "--ledger", book)
+    assert result.exit_code == 0
+    assert "refunded  q-2\n" in result.stdout
+    with opened(book) as ledger:
+        assert ledger.spent("clinic").value == 0.25
+        assert ledger.verify().valid
+    assert "the machine was lost" in run("ledger", "show", "--ledger", book, env={"COLUMNS": "160"}).stdout
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"), [("q-1", "was started, or refunded before"), ("q-9", "there is no operation 'q-9'")]
+)
+def test_nothing_else_is_refunded(book, operation, message):
+    result = run("ledger", "refund", operation, "--reason", "more", "--ledger", book)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    with opened(book) as ledger:
+        assert ledger.head.seq == 7
+
+
+def test_a_refund_as_json(book):
+    record = run_json("ledger", "refund", "q-2", "--reason", "lost", "--ledger", book)
+    assert (record["operation"], record["reason"], record["head"]["seq"]) == ("q-2", "lost", 8)
+    assert run("ledger", "refund", "q-2", "--ledger", book).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.BudgetExceeded, 3),
+        (errors.LedgerUnavailable, 6),
+        (errors.LedgerDamaged, 1),
+        (errors.WrongLedger, 2),
+        (errors.NotPermitted, 2),
+        (errors.UnknownName, 2),
+    ],
+)
+def test_errors_inside_a_nested_command_have_their_exit_codes(monkeypatch, book, error, code):
+    def refuse(*_, **__):
+        raise error("what.", why="why.", do="do.")
+
+    monkeypatch.setattr(Ledger, "open", refuse)
+    result = run("ledger", "show", "--ledger", book)
+    assert result.exit_code == code
+    assert result.stderr == f"{error.__name__} [{error.code}]: what.\nWhy: why.\nDo: do.\n"
+    assert result.stdout == ""
+
+
+def test_a_file_that_is_no_book(tmp_path):
+    path = tmp_path / "book.db"
+    path.write_bytes(b"something else" * 100)
+    path.chmod(0o600)
+    result = run("ledger", "show", "--ledger", str(path))
+    assert result.exit_code == 1
+    assert "LedgerDamaged" in result.stderr
+    path.chmod(0o644)
+    assert run("ledger", "show", "--ledger", str(path)).exit_code == 2
