@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, case, create_engine, event, func, insert, literal_column, select, update
 from sqlalchemy import bindparam as given
 from sqlalchemy.dialects.sqlite import dialect
-from sqlalchemy.engine import URL
+from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql import ClauseElement
@@ -116,6 +116,7 @@ class SQLite(Store):
             **options,
         )
         event.listen(engine, "connect", _configure)
+        event.listen(engine, "handle_error", self._interrupted)
         super().__init__(engine, str(path) if path else "memory")
         if path is not None:
             _check_disk(path)
@@ -231,14 +232,13 @@ class SQLite(Store):
         """Make a step of the protocol: all of it is on the disk when this returns, or nothing is."""
 
         def durable(driver: Driver) -> Entry:
-            driver.execute(self.begin)
             try:
+                driver.execute(self.begin)  # in here: Ctrl-C may come while it waits for the lock
                 entry = step(driver)
                 driver.execute("COMMIT")
                 return entry
             except BaseException:
-                if driver.in_transaction:  # SQLite has rolled back by itself where the disk failed
-                    driver.execute("ROLLBACK")
+                _roll_back(driver)
                 raise
 
         return self._read(durable)
@@ -251,13 +251,29 @@ class SQLite(Store):
                 pooled = self.engine.raw_connection()
                 try:
                     return reading(pooled.driver_connection)  # type: ignore[arg-type]
-                except sqlite3.Error:
-                    pooled.invalidate()
+                except BaseException as error:
+                    # After Ctrl-C a traceback may hold a cursor that still reads, and bars its connection from writing.
+                    # A book in memory would go with its connection.
+                    broken = isinstance(error, sqlite3.Error) or not isinstance(error, Exception)
+                    if broken and self.path is not None:
+                        pooled.invalidate()
                     raise
                 finally:
                     pooled.close()
             except (sqlite3.Error, SQLAlchemyError) as error:
                 raise self._explained(str(error)) from None
+
+    def _roll_back(self, connection: Connection) -> None:
+        if not connection.invalidated:
+            _roll_back(connection.connection.driver_connection)
+            if self.path is not None:  # a traceback may hold a cursor that still reads, as in `_read`
+                connection.invalidate()
+
+    def _interrupted(self, context: ExceptionContext) -> None:
+        """Roll back before SQLAlchemy drops the connection: a cursor in the traceback would keep it, and its lock."""
+        if not isinstance(context.original_exception, Exception) and context.connection is not None:
+            _roll_back(context.connection.connection.driver_connection)
+            context.is_disconnect = self.path is not None  # a book in memory would go with its connection
 
     def _forked(self) -> None:
         if self.path is None:
@@ -323,6 +339,11 @@ def _configure(connection: Any, _: Any) -> None:
     """Every commit is on the disk before it is answered; FULL, since NORMAL may lose the last ones with the power."""
     for pragma in ("synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _roll_back(driver: Driver | Any) -> None:
+    if driver.in_transaction:  # SQLite has rolled back by itself where the disk failed
+        driver.execute("ROLLBACK")
 
 
 def _make_file(path: Path, place: str) -> None:
