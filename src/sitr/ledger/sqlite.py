@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from sqlite3 import Connection as Driver
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from sqlalchemy import Connection, case, create_engine, event, func, insert, literal_column, select, update
 from sqlalchemy import bindparam as given
@@ -118,8 +119,10 @@ class SQLite(Store):
         event.listen(engine, "connect", _configure)
         event.listen(engine, "handle_error", self._interrupted)
         super().__init__(engine, str(path) if path else "memory")
+        self._shared = 0
         if path is not None:
             _check_disk(path)
+            FILES.add(self)
         else:
             self._turn = threading.RLock()  # one connection for all threads
 
@@ -282,7 +285,18 @@ class SQLite(Store):
                 why="what a forked process charged would be lost.",
                 do="use a file: Ledger.open('sqlite:///book.db').",
             )
+        if self._shared:
+            raise LedgerUnavailable(
+                "this process was forked while a thread of its parent used the ledger.",
+                why="SQLite's locks do not pass to a fork, and what it charges could be lost.",
+                do="fork when no thread uses the ledger, or start new processes: multiprocessing's 'spawn'.",
+            )
         super()._forked()
+
+    def let_go(self) -> None:
+        """Close what is not in use; the next step opens it anew."""
+        self._shared = self.engine.pool.checkedout()  # type: ignore[attr-defined]
+        self.engine.dispose()
 
     def _translated(self, error: DBAPIError) -> Exception:
         return self._explained(str(error.orig))
@@ -304,6 +318,19 @@ class SQLite(Store):
         if "only added to" in text:
             return NotPermitted("entries of a ledger are only added to.")
         return damaged(self.place, "SQLite cannot read it")
+
+
+# SQLite thinks that a fork has the locks of its parent, which it has not: a connection that passes to it, even if it is
+# not used, makes it write to a file that others delete. So none passes.
+FILES: WeakSet[SQLite] = WeakSet()
+
+
+def _before_fork() -> None:
+    for store in list(FILES):
+        store.let_go()
+
+
+os.register_at_fork(before=_before_fork)
 
 
 def _totals(driver: Driver, names: Sequence[str]) -> list[Total]:
