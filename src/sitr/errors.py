@@ -124,6 +124,12 @@ class LedgerUnavailable(LedgerError):
     code = "SITR-L05"
 
 
+class ConnectionLost(LedgerUnavailable):
+    """The connection broke in the middle of a step: ask again with the same operation id."""
+
+    code = "SITR-L09"
+
+
 class LedgerDamaged(LedgerError):
     """What is stored is no valid ledger: damaged, changed, or older than its anchor."""
 

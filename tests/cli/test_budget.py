@@ -26,7 +26,7 @@ def test_create_begins_a_book(tmp_path):
     result = run("budget", "create", "clinic", "--epsilon", "1", "--delta", "1e-6", *options, "--ledger", str(path))
     assert result.exit_code == 0
     assert "promise     ε = 1 at δ = 1e-06 for one patient within one month, replaced" in result.stdout
-    assert "left        Rényi divergence 0.535 and δ 1e-07, 100 % of the budget" in result.stdout
+    assert "left        Rényi divergence 0.535 and δ 1.00e-07, 100 % of the budget" in result.stdout
     assert "head        2:" in result.stdout
     assert result.stderr == ""
     with opened(path) as ledger:
@@ -98,7 +98,12 @@ def test_show_rounds_spent_up_and_left_down(tmp_path):
 
 def test_show_as_json_has_everything(book):
     record = run_json("budget", "show", "clinic", "--ledger", book)
-    assert record["spent"] == {"value": pytest.approx(0.35), "delta": 0.0, "share": 0.35, "measure": "epsilon"}
+    assert record["spent"] == {
+        "value": pytest.approx(0.35),
+        "delta": 0.0,
+        "share": pytest.approx(0.35),
+        "measure": "epsilon",
+    }
     assert record["operations"] == {"committed": 1, "reserved": 1}
     assert record["budget"]["adjacency"] == "add_remove"
     assert [promise["promise"] for promise in record["promises"]] == ["ε = 1"]
@@ -132,7 +137,7 @@ def test_a_raise_is_a_dated_change_of_promise_in_every_report(book):
     with opened(book) as ledger:
         (date, _, _) = ledger.statement("clinic").promises[1]
     for shown in (result, run("budget", "show", "clinic", "--ledger", book)):
-        assert f"raised      on {date[:10]} to ε = 2: second wave" in shown.stdout
+        assert f"raised      to ε = 2 on {date[:10]}: second wave" in shown.stdout
     assert date[:10] in run("budget", "list", "--ledger", book).stdout
     assert run_json("budget", "list", "--ledger", book)["budgets"][0]["raised"] == [
         {"at": date, "reason": "second wave"}

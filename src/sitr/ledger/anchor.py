@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import LedgerDamaged, LedgerUnavailable
+from .disk import owner_only
 from .entry import Head, canonical, now
 
 TAIL = 2**16  # bytes at the end of an anchor, some hundred lines: processes write them out of order by a few
@@ -35,7 +36,7 @@ def write_mark(path: Path, ledger: str, head: Head) -> None:
     # A line end before it as well: what a crash left unfinished does not spoil this line.
     line = "\n" + canonical({"at": now(), "hash": head.hash, "ledger": ledger, "seq": head.seq}) + "\n"
     try:
-        with open(path, "ab", opener=_owner_only) as file:
+        with open(path, "ab", opener=owner_only) as file:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
@@ -77,7 +78,3 @@ def _mark(line: bytes) -> Mark | None:
         return Mark(str(record["ledger"]), Head(int(record["seq"]), str(record["hash"])), str(record["at"]))
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def _owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

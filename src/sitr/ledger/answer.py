@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidArgument, LedgerDamaged
+from ..errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 from ..release import Release
+from .disk import owner_only, sync_folder
 from .entry import canonical, sha256
 from .store import Kept
 
@@ -120,27 +121,39 @@ def file_of(path: Path) -> tuple[str, int]:
     return sha256(content), len(content)
 
 
-def written(folder: Path, content: bytes) -> Path:
-    """Write a large answer to a file that is named by its sha256, for its owner only; it lasts when this returns."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def written(folder: Path, content: bytes) -> str:
+    """Write a large answer to a file of its own, which lasts when this returns, and return its name: its sha256.
+
+    Raises:
+        LedgerUnavailable: It cannot be written.
+    """
     path = folder / sha256(content)
     beside = path.with_suffix(f".{os.getpid()}")
-    descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    directory = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-    return path
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(beside, "wb", opener=owner_only) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        sync_folder(folder)
+    except OSError as error:
+        raise LedgerUnavailable(
+            f"the answer cannot be kept in {folder}: {error.strerror}.",
+            why="it was charged for; the operation is started and has no answer yet.",
+            do="make room, or make the folder writable, and commit the same answer again.",
+        ) from None
+    return path.name
 
 
-def content_of(kept: Kept, expected: str, operation: str) -> bytes:
+def content_of(kept: Kept, folder: Path | None, expected: str, operation: str) -> bytes:
     """Return the bytes of a stored answer, if they still are what was committed.
+
+    Args:
+        kept: What the store has.
+        folder: Where large answers are; with the book it may have been moved since.
+        expected: The sha256 that the entry names.
+        operation: Whose answer it is.
 
     Raises:
         LedgerDamaged: They are gone, or others.
@@ -148,7 +161,7 @@ def content_of(kept: Kept, expected: str, operation: str) -> bytes:
     content = kept.content
     if kept.path is not None:
         try:
-            content = Path(kept.path).read_bytes()
+            content = (folder or Path()).joinpath(kept.path).read_bytes()
         except OSError:
             content = None
     if content is None or sha256(content) != expected:

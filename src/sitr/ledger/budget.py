@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,7 @@ from .. import _validate
 from ..accounting import Event, PureFilter, RDPFilter, ZCDPFilter, choose_filter
 from ..accounting.filters import Filter
 from ..display import scientific
-from ..errors import InvalidArgument, InvalidRecord
+from ..errors import InvalidArgument, LedgerDamaged
 from ..units import ADJACENCIES, Adjacency
 from .entry import canonical
 
@@ -74,9 +75,10 @@ class Budget:
                 why="the first says that each unit is in one block, the second that it may be in many.",
                 do="keep the one that is true of the data.",
             )
-        limits = {name: float(value) for name in ("epsilon", "delta", "rho") if (value := getattr(self, name))}
-        for name, value in limits.items():
-            object.__setattr__(self, name, value)
+        for name in ("epsilon", "delta", "rho"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _validate.real(name, getattr(self, name), 0, math.inf))
+        object.__setattr__(self, "delta", self.delta or None)  # δ = 0 is none
         self.filter()  # refuses what is out of range
 
     def __str__(self) -> str:
@@ -214,7 +216,7 @@ class Keeper:
         """Read what `to_json` wrote.
 
         Raises:
-            InvalidRecord: It is something else.
+            LedgerDamaged: It is something else.
         """
         try:
             record = json.loads(text)
@@ -224,7 +226,7 @@ class Keeper:
             keeper = cls(Budget(**record), kind, tuple((name, limits.pop(name)) for name in order))
             keeper.filter()
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InvalidRecord(f"a stored budget cannot be read ({type(error).__name__}).") from None
+            raise LedgerDamaged(f"a stored budget cannot be read ({type(error).__name__}).") from None
         return keeper
 
 

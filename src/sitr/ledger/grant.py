@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..accounting import Event
-from ..errors import AlreadyAnswered, AlreadySpent, InvalidArgument, NotPermitted
+from ..errors import AlreadyAnswered, AlreadySpent, ConnectionLost, InvalidArgument, NotPermitted
 from ..release import Release
 from .answer import LARGE, encoded, file_of, written
 from .entry import Entry, canonical, sha256
-from .store import Kept, Lost, Unfit
+from .store import Kept, Unfit
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -66,7 +66,7 @@ class Grant:
             store.start(self.operation, self.analyst, body)
         except Unfit:
             raise self._spent("was started by another holder of the same id, or refunded") from None
-        except Lost:
+        except ConnectionLost:
             if self._written("start") is None:
                 raise
         self._started = True
@@ -92,11 +92,11 @@ class Grant:
         store, body = self._ledger.store, canonical({**record, "holder": self._holder})
         try:
             store.commit(self.operation, self.analyst, self._holder, body, kept)
-        except (Unfit, Lost) as error:
+        except (Unfit, ConnectionLost) as error:
             stored = self._written("commit")
             if stored is not None and stored.record["sha256"] == record["sha256"]:
                 return  # it was us, and the answer to that was lost
-            if isinstance(error, Lost):
+            if isinstance(error, ConnectionLost):
                 raise
             raise self._conflict(stored) from None
 
@@ -122,7 +122,7 @@ class Grant:
                 f"an answer of {len(content)} bytes is too large for the ledger itself.",
                 do="write it to a file and commit its Path, or open the ledger with answers=<a folder>.",
             )
-        return Kept(media, None, str(written(folder, content))), about
+        return Kept(media, None, written(folder, content)), about
 
     def _written(self, kind: str) -> Entry | None:
         """The entry of this kind if this grant wrote it, found by a connection of its own."""

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from ..accounting import Bracket, Composed, Event, PureDP
 from ..accounting.filters import WHOLE
-from ..errors import LedgerDamaged
 from .budget import Budget
 from .entry import BEFORE_ALL, Entry, Head
-from .replay import Fault, Replay, event_of
+from .replay import Fault, Replay, broken, event_of
 from .statement import Statement, amounts
 
 
@@ -55,7 +54,7 @@ class History:
         try:
             self._replay.apply(entry)
         except Fault as fault:
-            raise LedgerDamaged(f"entry {entry.seq} breaks the rules: {fault}.", do="sitr ledger verify.") from None
+            raise broken(entry, fault) from None
         self._head = Head(entry.seq, entry.hash)
         if not self._concerns(entry):
             return
@@ -68,7 +67,8 @@ class History:
         """Return all there is to say of the budget."""
         account = self._replay.accounts[self.name]
         spent, remaining = amounts(account.keeper, account.used)
-        block = max(account.blocks, key=lambda name: max(account.blocks[name]), default=None)
+        spending = [name for name, used in account.blocks.items() if any(used)]
+        block = max(spending, key=lambda name: max(account.blocks[name]), default=None)
         event = self._composed(block)
         delta, exact = exact_of(account.keeper.budget, event)
         states = Counter(self._replay.operations[name].state for name in self._operations)

@@ -14,6 +14,7 @@ from ..accounting import Event
 from ..errors import (
     AlreadyAnswered,
     BudgetExceeded,
+    ConnectionLost,
     InvalidArgument,
     LedgerDamaged,
     LedgerUnavailable,
@@ -29,10 +30,10 @@ from .budget import Budget, Keeper, key
 from .entry import Entry, Head, canonical
 from .grant import Grant, spent
 from .history import History, Point
-from .replay import Replay
+from .replay import Fault, Replay, broken
 from .request import Request
 from .statement import Amount, Statement, amounts, refusal
-from .store import Exceeded, Lost, Stale, Store, Total, Unfit, check_version
+from .store import Exceeded, Stale, Store, Total, Unfit, check_version
 from .verification import Verification, verify
 
 TRIES = 20  # how often a reservation is worked out again because a budget changed meanwhile
@@ -100,7 +101,7 @@ class Ledger:
         assert identity is not None
         check_version(identity.schema_version, store.place)
         if identity.schema_version < schema.SCHEMA_VERSION:
-            store.migrate(identity.schema_version)
+            store.migrate()
         if expect is not None and identity.id != expect:
             raise WrongLedger(
                 f"the ledger at {store.place} is {identity.id}, and {_validate.shown(expect)} was asked for.",
@@ -108,7 +109,8 @@ class Ledger:
                 do="look where the right book is, or whether two were exchanged.",
             )
         ledger = cls(store, identity.id, Path(anchor) if anchor else None, Path(answers) if answers else beside)
-        ledger._hold_to_anchor(identity.head)
+        if ledger._anchor is not None and not ledger._hold_to(ledger._anchor):
+            ledger.write_anchor(ledger._anchor)
         return ledger
 
     def __repr__(self) -> str:
@@ -252,7 +254,7 @@ class Ledger:
         asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
         try:
             reserved = self._reserved(asked)
-        except (Unfit, Lost, BudgetExceeded) as error:
+        except (Unfit, ConnectionLost, BudgetExceeded) as error:
             # The id may have been used before: by a process that crashed, or by this one, whose answer was lost.
             known = self._known(asked)
             if known is None:
@@ -302,7 +304,7 @@ class Ledger:
         kept = self.store.kept(operation, analyst) if committed.analyst == analyst else None
         if kept is None:
             raise NotPermitted(f"operation {operation!r} is another analyst's.", do="ask for it under your own id.")
-        content = content_of(kept, committed.record["sha256"], operation)
+        content = content_of(kept, self.answers, committed.record["sha256"], operation)
         return Answer(content, kept.media, committed.time, self.name_of(entries["reserve"]))
 
     def allow(self, analyst: str) -> None:
@@ -321,12 +323,8 @@ class Ledger:
             NotPermitted: It was started: it may have run.
         """
         operation, reason = _validate.name("operation", operation), _validate.name("reason", reason)
-        replay = self._replayed()
-        if operation not in replay.operations:
-            raise UnknownName(f"there is no operation {operation!r}.")
         try:
-            charges = replay.refunds(operation)
-            self._anchored(self.store.refund(operation, canonical({"reason": reason}), charges))
+            self._anchored(self._refunded(operation, reason))
         except Unfit:
             raise NotPermitted(
                 f"operation {operation!r} was started, or refunded before.",
@@ -350,13 +348,18 @@ class Ledger:
             progress: Called with the number of entries that were read, now and then.
         """
         where = Path(anchor) if anchor is not None else self._anchor
-        return verify(self.store, self.id, where, progress)
+        return verify(self.store, self.id, self.answers, where, progress)
 
     def write_anchor(self, path: str | Path) -> Head:
-        """Write the end of the book down in a file elsewhere, and return it.
+        """Hold the book to a file elsewhere, write its end down there, and return it.
+
+        Raises:
+            LedgerDamaged: The file knows entries that the book has lost, or has otherwise.
+            WrongLedger: The file is another ledger's.
 
         Privacy: an anchor proves history up to its last line; an owner who can write both can forge both.
         """
+        self._hold_to(Path(path))
         head = self.head
         write_mark(Path(path), self.id, head)
         return head
@@ -384,6 +387,18 @@ class Ledger:
                 raise refusal(found.name, keepers[found.name][1], found.used, asked.event) from None
         raise LedgerUnavailable("budgets change faster than they can be charged.", do="ask again.")
 
+    def _refunded(self, operation: str, reason: str) -> Entry:
+        """Work out what a refund gives back, and give it; again, if a budget was raised meanwhile."""
+        for _ in range(TRIES):
+            replay = self._replayed()
+            if operation not in replay.operations:
+                raise UnknownName(f"there is no operation {operation!r}.")
+            try:
+                return self.store.refund(operation, canonical({"reason": reason}), replay.refunds(operation))
+            except Stale:
+                continue
+        raise LedgerUnavailable("budgets change faster than they can be refunded.", do="ask again.")
+
     def _keepers(self, asked: Request) -> dict[str, tuple[int, Keeper]]:
         """The budgets that a request falls under, as last read: the store says when that is too old."""
         names = tuple(asked.budgets)
@@ -401,7 +416,7 @@ class Ledger:
         reserved = entries.get("reserve")
         if reserved is None:
             return None
-        if reserved.analyst != asked.analyst or reserved.record["request"] != asked.digest:
+        if reserved.analyst != asked.analyst or reserved.record.get("request") != asked.digest:
             raise OperationTaken(
                 f"the operation id {asked.operation!r} stands for another request.",
                 why="an id names one release for ever, so that a retry is never charged or run twice.",
@@ -440,7 +455,10 @@ class Ledger:
     def _replayed(self) -> Replay:
         replay = Replay()
         for entry in self.entries():
-            replay.apply(entry)
+            try:
+                replay.apply(entry)
+            except Fault as fault:
+                raise broken(entry, fault) from None
         return replay
 
     def _anchored(self, entry: Entry) -> Entry:
@@ -449,26 +467,25 @@ class Ledger:
             write_mark(self._anchor, self.id, Head(entry.seq, entry.hash))
         return entry
 
-    def _hold_to_anchor(self, head: Head) -> None:
-        if self._anchor is None:
-            return
-        marks = read_marks(self._anchor, last=True) if self._anchor.exists() else []
-        if not marks:
-            write_mark(self._anchor, self.id, head)
-            return
-        last = max(marks, key=lambda mark: mark.head.seq)
-        if last.ledger != self.id:
+    def _hold_to(self, anchor: Path) -> bool:
+        """Refuse a book that an anchor knows otherwise, and return whether it knows anything yet."""
+        marks = read_marks(anchor, last=True) if anchor.exists() else []
+        others = [mark.ledger for mark in marks if mark.ledger != self.id]
+        if others:
             raise WrongLedger(
-                f"the anchor at {self._anchor} is of ledger {last.ledger}, and this one is {self.id}.",
+                f"the anchor at {anchor} is of ledger {_validate.shown(others[-1])}, and this one is {self.id}.",
                 do="look whether two books were exchanged.",
             )
-        found = next(self.entries(last.head.seq - 1), None)
-        if found is None or (found.seq, found.hash) != last.head:
+        latest = max((mark.head.seq for mark in marks), default=0)
+        found = next(self.entries(latest - 1), None) if latest else None
+        known = {mark.head for mark in marks if mark.head.seq == latest}
+        if latest and (found is None or known != {(found.seq, found.hash)}):
             raise LedgerDamaged(
-                f"the ledger at {self.store.place} is behind its anchor: entry {last.head.seq} is lost or changed.",
+                f"the ledger at {self.store.place} is behind its anchor: entry {latest} is lost or changed.",
                 why="what was charged after an old copy was made would be forgotten.",
                 do="find the newest book; sitr ledger verify --anchor says where they part.",
             )
+        return bool(marks)
 
 
 def _store(url: str, wait: float) -> tuple[Store, Path | None]:
@@ -484,6 +501,8 @@ def _store(url: str, wait: float) -> tuple[Store, Path | None]:
         from .sqlite import SQLite
 
         path = Path(rest[1:]).absolute()
+        if path.is_dir():
+            raise InvalidArgument(f"{path} is a folder, and a ledger is a file in one.", do=ADDRESSES)
         return SQLite(path, wait), path.with_name(f"{path.name}.answers")
     if scheme in ("postgresql", "postgres"):
         from .postgres import PostgreSQL

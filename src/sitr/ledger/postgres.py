@@ -10,12 +10,13 @@ from typing import Any
 from sqlalchemy import Connection, create_engine, insert, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import NullPool
 
 from .. import _validate
-from ..errors import InvalidArgument, LedgerError, LedgerUnavailable, MissingExtra, NotPermitted
+from ..errors import ConnectionLost, InvalidArgument, LedgerUnavailable, MissingExtra, NotPermitted, UnknownName
 from . import schema
 from .entry import Entry, Head
-from .store import Charge, Exceeded, Identity, Kept, Lost, Stale, Store, Total, Unfit, busy, damaged, not_permitted
+from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged, not_permitted
 
 SCHEMA = "sitr"
 
@@ -57,6 +58,7 @@ class PostgreSQL(Store):
             ) from None
         engine = create_engine(
             address,
+            poolclass=NullPool,
             isolation_level="AUTOCOMMIT",  # a function is one transaction; an owner's begin and end by our own words
             connect_args={"options": f"-c lock_timeout={max(round(wait * 1000), 1)} -c synchronous_commit=on"},
         ).execution_options(schema_translate_map={None: SCHEMA})
@@ -76,7 +78,7 @@ class PostgreSQL(Store):
     def identity(self) -> Identity | None:
         try:
             ((id, version, *head),) = self._read("SELECT * FROM sitr.identity()")
-        except _Absent:
+        except UnknownName:
             return None
         if id is None:
             raise damaged(self.place, "it has no first entry")
@@ -118,7 +120,7 @@ class PostgreSQL(Store):
     def _read(self, statement: str, **values: Any) -> list[Any]:
         try:
             return self._with_driver(lambda driver: driver.execute(statement, values).fetchall())
-        except Lost:  # reading twice does no harm
+        except ConnectionLost:  # reading twice does no harm
             return self._with_driver(lambda driver: driver.execute(statement, values).fetchall())
 
     def _lock(self, connection: Connection) -> None:
@@ -152,13 +154,13 @@ class PostgreSQL(Store):
         if state == "42501":
             return not_permitted(self.place)
         if state in ABSENT:
-            return _Absent(f"there is no ledger at {self.place}.", do="an owner makes it: sitr budget create.")
+            return UnknownName(f"there is no ledger at {self.place}.", do="an owner makes it: sitr budget create.")
         if state in ("55P03", "40001", "40P01"):
             return busy(self.place)
         if state in ("XX001", "XX002"):
             return damaged(self.place, "PostgreSQL cannot read it")
         if state is None or state[:2] in ("08", "57"):
-            return Lost(
+            return ConnectionLost(
                 f"the connection to the ledger at {self.place} broke, or could not be made.",
                 why="whether the last step was made is not known.",
                 do="ask again with the same operation id: nothing is charged or run twice.",
@@ -167,7 +169,3 @@ class PostgreSQL(Store):
             f"PostgreSQL refused at {self.place} (SQLSTATE {state}); nothing was granted.",
             do="look into the log of the server; then ask again with the same operation id.",
         )
-
-
-class _Absent(LedgerError):
-    """There is no book in the database."""

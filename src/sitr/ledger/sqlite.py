@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -15,13 +16,14 @@ from typing import Any
 from sqlalchemy import Connection, case, create_engine, event, func, insert, literal_column, select, update
 from sqlalchemy import bindparam as given
 from sqlalchemy.dialects.sqlite import dialect
-from sqlalchemy.engine import URL
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.engine import URL, ExceptionContext
+from sqlalchemy.pool import NullPool, StaticPool
 from sqlalchemy.sql import ClauseElement
 
 from ..accounting.filters import MOST
 from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
+from .disk import owner_only, sync_folder
 from .entry import BEFORE_ALL, Entry, Head, entry_hash, now
 from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged
 
@@ -104,16 +106,16 @@ class SQLite(Store):
     def __init__(self, path: Path | None, wait: float) -> None:
         self.path = path
         self._id = ""
-        options: dict[str, Any] = {} if path else {"poolclass": StaticPool}
         engine = create_engine(
             URL.create("sqlite", database=str(path) if path else None),
             isolation_level="AUTOCOMMIT",  # transactions begin and end by our own words
             connect_args={"timeout": wait, "check_same_thread": False},
+            poolclass=NullPool if path else StaticPool,
             pool_reset_on_return=None,  # nothing is left open
-            **options,
         )
         event.listen(engine, "connect", _configure)
-        super().__init__(engine, str(path) if path else "memory")
+        event.listen(engine, "handle_error", self._interrupted)
+        super().__init__(engine, str(path) if path else "memory", alone=path is None)
         if path is not None:
             _check_disk(path)
         else:
@@ -155,14 +157,14 @@ class SQLite(Store):
 
     def identity(self) -> Identity | None:
         if self.path is not None:
-            if not self.path.exists() or self.path.stat().st_size == 0:
+            if not self.path.exists():
                 return None
             _check_mode(self.path)
         with self.connection() as connection:
             if not connection.dialect.has_table(connection, "book"):
                 if self.path is None:
                     return None
-                raise damaged(self.place, "it is an SQLite file, but no ledger")
+                raise damaged(self.place, "it is empty, or no ledger; what was charged in it is lost")
             row = connection.execute(select(schema.book)).first()
             head = connection.exec_driver_sql(HEAD).first() if row else None
             if row is None or head is None:
@@ -181,13 +183,28 @@ class SQLite(Store):
         return Kept(*row) if row else None
 
     def make(self, id: str, body: str) -> None:
-        if self.path is not None:
-            _make_file(self.path, self.place)
-            with self.connection() as connection:
+        if self.path is None:
+            self._make_tables(id, body)
+            return
+        # Only a whole book gets the name: nothing that is cut short, by a crash or by hand, passes for a new one.
+        beside = self.path.with_name(f".{self.path.name}.{id}")
+        try:
+            open(beside, "xb", opener=owner_only).close()
+            made = SQLite(beside, 1.0)
+            with made.connection() as connection:
                 connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            made._make_tables(id, body)
+            made.close()
+            with contextlib.suppress(FileExistsError):  # another process was faster: its book is the book
+                os.link(beside, self.path)
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise LedgerUnavailable(f"the ledger at {self.place} cannot be made: {error.strerror}.") from None
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def _make_tables(self, id: str, body: str) -> None:
         with self.transaction() as connection:
-            if connection.dialect.has_table(connection, "book"):
-                return  # another process was faster: its book is the book
             schema.metadata.create_all(connection)
             connection.execute(insert(schema.book), {"id": id, "schema_version": schema.SCHEMA_VERSION})
             self._install(connection)
@@ -225,17 +242,28 @@ class SQLite(Store):
         """Make a step of the protocol: all of it is on the disk when this returns, or nothing is."""
 
         def durable(driver: Driver) -> Entry:
-            driver.execute(self.begin)
             try:
+                driver.execute(self.begin)  # in here: Ctrl-C may come while it waits for the lock
                 entry = step(driver)
                 driver.execute("COMMIT")
                 return entry
             except BaseException:
-                if driver.in_transaction:  # SQLite has rolled back by itself where the disk failed
-                    driver.execute("ROLLBACK")
+                _roll_back(driver)
                 raise
 
         return self._with_driver(durable)
+
+    def _roll_back(self, connection: Connection) -> None:
+        if not connection.invalidated:
+            _roll_back(connection.connection.driver_connection)
+            if self.path is not None:  # a traceback may hold a cursor that still reads, and bars it from writing
+                connection.invalidate()
+
+    def _interrupted(self, context: ExceptionContext) -> None:
+        """Roll back before SQLAlchemy drops the connection: a cursor in the traceback would keep it, and its lock."""
+        if not isinstance(context.original_exception, Exception) and context.connection is not None:
+            _roll_back(context.connection.connection.driver_connection)
+            context.is_disconnect = self.path is not None  # a book in memory would go with its connection
 
     def _forked(self) -> None:
         if self.path is None:
@@ -243,6 +271,12 @@ class SQLite(Store):
                 "a ledger in memory stays in the process that made it.",
                 why="what a forked process charged would be lost.",
                 do="use a file: Ledger.open('sqlite:///book.db').",
+            )
+        if self._connections.forked_in_use:
+            raise LedgerUnavailable(
+                "this process was forked while a thread of its parent used the ledger.",
+                why="SQLite's locks do not pass to a fork, and what it charges could be lost.",
+                do="fork when no thread uses the ledger, or start new processes: multiprocessing's 'spawn'.",
             )
         super()._forked()
 
@@ -301,17 +335,9 @@ def _configure(connection: Any, _: Any) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _make_file(path: Path, place: str) -> None:
-    """Make an empty file that only its owner may read, and make its name last."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise LedgerUnavailable(f"the ledger at {place} cannot be made: {error.strerror}.") from None
+def _roll_back(driver: Driver | Any) -> None:
+    if driver.in_transaction:  # SQLite has rolled back by itself where the disk failed
+        driver.execute("ROLLBACK")
 
 
 def _check_disk(path: Path) -> None:

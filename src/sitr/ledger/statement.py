@@ -74,7 +74,8 @@ class Statement:
     def rows(self) -> list[tuple[str, str]]:
         """Return names and what is said of them, rounded to the safe side."""
         rows = [("budget", self.name), ("promise", str(self.budget))]
-        rows += [("raised", f"on {at[:10]} to {what}: {why}") for at, what, why in self.promises[1:]]
+        rows.append(("promised", f"{self.promises[0][1]} on {self.promises[0][0][:10]}"))
+        rows += [("raised", f"to {what} on {at[:10]}: {why}") for at, what, why in self.promises[1:]]
         rows += [("spent", amount_text(self.spent, spent=True)), ("left", amount_text(self.remaining, spent=False))]
         exact = f"ε = {rounded_up(self.exact.upper)} at δ = {scientific(self.exact_delta)} {FIXED_IN_ADVANCE}"
         rows.append(
@@ -98,11 +99,24 @@ def amounts(keeper: Keeper, used: tuple[int, int]) -> tuple[Amount, Amount]:
     """
     filter = keeper.filter(used)
     measure = "rdp" if isinstance(filter, RDPFilter) else filter.parameter
-    share = min(max(used) / WHOLE, 1.0)
-    return tuple(  # type: ignore[return-value]
-        Amount(found[filter.parameter], found["delta"], of, measure)
-        for found, of in ((filter.spent(), share), (filter.remaining(), 1.0 - share))
+    full = min(max(used), WHOLE)
+    spent, left = filter.spent(), filter.remaining()
+    return (
+        Amount(spent[filter.parameter], spent["delta"], rounded_share(full, math.inf), measure),
+        Amount(left[filter.parameter], left["delta"], rounded_share(WHOLE - full, -math.inf), measure),
     )
+
+
+def rounded_share(units: int, towards: float) -> float:
+    """Return units as a share of the limit, rounded towards +∞ or -∞ where a float cannot hold it.
+
+    Example:
+        >>> rounded_share(2**59, math.inf), rounded_share(2**60 - 1, -math.inf) < 1
+        (0.5, True)
+    """
+    share = units / WHOLE
+    wrong = share * WHOLE < units if towards > 0 else share * WHOLE > units
+    return math.nextafter(share, towards) if wrong else share
 
 
 def amount_text(amount: Amount, *, spent: bool) -> str:
@@ -114,7 +128,7 @@ def amount_text(amount: Amount, *, spent: bool) -> str:
     """
     rounded = rounded_up if spent else rounded_down
     signs = {"epsilon": "ε", "rho": "ρ", "rdp": "Rényi divergence"}
-    delta = f" and δ {scientific(amount.delta)}" if amount.delta else ""
+    delta = f" and δ {rounded(amount.delta)}" if amount.delta else ""
     return f"{signs[amount.measure]} {rounded(amount.value)}{delta}, {rounded(100 * amount.share)} % of the budget"
 
 
@@ -137,7 +151,7 @@ def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> B
         short.append("{}: {} requested, {} left, short by {}".format(_measure(filter), *shown))
     if used[1] + units[1] > MOST:
         mass = event.infinite_mass
-        shown = scientific(mass), scientific(left["delta"]), scientific(mass - left["delta"])
+        shown = rounded_up(mass), rounded_down(left["delta"]), rounded_up(mass - left["delta"])
         short.append("δ-parts: {} requested, {} left, short by {}".format(*shown))
     return BudgetExceeded(
         f"budget {name!r}: {'; '.join(short)}.",

@@ -7,8 +7,6 @@ or context, since a driver's message may hold an address or a password.
 from __future__ import annotations
 
 import os
-import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,10 +17,10 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
 from . import schema
+from .connections import Connections
 from .entry import Entry, Head, canonical
 
 T = TypeVar("T")
-IDLE = 5.0  # seconds after which a connection is tried before it is used
 PAGE_SIZE = 10_000  # entries read at a time
 
 
@@ -88,10 +86,6 @@ class Unfit(Exception):
     """The operation is not in the state that the step asks for: read its entries."""
 
 
-class Lost(LedgerUnavailable):
-    """The connection broke: whether the step was made is not known."""
-
-
 class Snapshot:
     """Everything in a book, at one moment."""
 
@@ -121,13 +115,6 @@ class Snapshot:
         return self._connection.execute(statement, execution_options={"yield_per": 1000})
 
 
-class _Thread(threading.local):
-    """The connection that a thread holds for the steps of the protocol, and when it last used it."""
-
-    held: Any = None
-    used: float = 0.0
-
-
 class Store(ABC):
     """A book in a database.
 
@@ -138,11 +125,10 @@ class Store(ABC):
 
     begin = begin_reading = "BEGIN"
 
-    def __init__(self, engine: Engine, place: str) -> None:
+    def __init__(self, engine: Engine, place: str, *, alone: bool = False) -> None:
         self.engine, self.place = engine, place
+        self._connections = Connections(engine, alone=alone)
         self._pid = os.getpid()
-        self._thread = _Thread()
-        self._inherited: list[Any] = []
         self._turn: AbstractContextManager[Any] = nullcontext()
 
     # Steps of the protocol: each is one durable transaction.
@@ -245,18 +231,30 @@ class Store(ABC):
             return self._append(connection, "raise", None, None, body)
 
     def refund(self, operation: str, body: str, charges: Sequence[Charge]) -> Entry:
-        """Give back what an operation was charged that never started; `Unfit` where it did, or is not there."""
+        """Give back what an operation was charged that never started.
+
+        Raises:
+            Unfit: It did start, or is not there.
+            Stale: A budget was raised after the charges were worked out.
+        """
         with self.transaction() as connection:
             entries = self._operation(connection, operation)
             if [found.kind for found in entries] != ["reserve"]:
                 raise Unfit(operation)
+            names = [charge.name for charge in charges]
+            versions = {total.name: total.version for total in self._totals(connection, names)}
+            if versions != {charge.name: charge.version for charge in charges}:
+                raise Stale(operation)
             for charge in charges:
                 self._give_back(connection, charge)
             return self._append(connection, "refund", operation, entries[0].analyst, body)
 
-    def migrate(self, version: int) -> None:
+    def migrate(self) -> None:
         """Bring older tables to this form, step by step, in one transaction."""
         with self.transaction() as connection:
+            version = connection.execute(select(schema.book.c.schema_version)).scalar_one()
+            if version >= schema.SCHEMA_VERSION:
+                return  # another process was faster
             for step in range(version, schema.SCHEMA_VERSION):
                 schema.MIGRATIONS[step](connection)
             connection.execute(update(schema.book), {"schema_version": schema.SCHEMA_VERSION})
@@ -278,8 +276,8 @@ class Store(ABC):
     def snapshot(self) -> Iterator[Snapshot]:
         """The whole book as it is at one moment, whoever writes meanwhile."""
         with self.connection() as connection:
-            connection.exec_driver_sql(self.begin_reading)
             try:
+                connection.exec_driver_sql(self.begin_reading)
                 yield Snapshot(connection)
             finally:
                 self._roll_back(connection)
@@ -299,58 +297,30 @@ class Store(ABC):
 
     def close(self) -> None:
         """Give connections back."""
-        self._let_go()
-        self.engine.dispose()
+        self._connections.close()
 
     def _with_driver(self, use: Callable[[Any], T]) -> T:
-        """Let a function use the driver's connection of this thread; what the driver raises becomes ours."""
+        """Let a function use a connection of the driver's; what that raises becomes ours."""
         self._stay_home()
         with self._turn:
             try:
-                return use(self._driver())
+                return self._connections.lend(use)
             except (self.engine.dialect.loaded_dbapi.Error, SQLAlchemyError) as error:
-                self._let_go()
                 raise self._explained(getattr(error, "orig", error)) from None
-            except (KeyboardInterrupt, SystemExit):
-                self._let_go()  # it may have been in the middle of something
-                raise
-
-    def _driver(self) -> Any:
-        idle = time.monotonic() - self._thread.used
-        if self._thread.held is not None and idle > IDLE and not self._answers(self._thread.held.driver_connection):
-            self._let_go()
-        if self._thread.held is None:
-            self._thread.held = self.engine.raw_connection()
-        self._thread.used = time.monotonic()
-        return self._thread.held.driver_connection
-
-    def _answers(self, driver: Any) -> bool:
-        """Whether a connection that nobody used for a while still stands."""
-        try:
-            driver.execute("SELECT 1")
-        except self.engine.dialect.loaded_dbapi.Error:
-            return False
-        return True
-
-    def _let_go(self) -> None:
-        held, self._thread.held = self._thread.held, None
-        if held is not None:
-            held.invalidate()
-            held.close()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection of this process, in which every statement stands alone."""
         self._stay_home()
-        with self._turn, self._speaking_sitr(), self.engine.connect() as connection:
+        with self._turn, self._connections.counted(), self._speaking_sitr(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def transaction(self, *, locked: bool = True) -> Iterator[Connection]:
         """A connection in a transaction that holds the lock of the book: all is written, or nothing."""
         with self.connection() as connection:
-            connection.exec_driver_sql(self.begin)
             try:
+                connection.exec_driver_sql(self.begin)  # in here: Ctrl-C may come while it waits for the lock
                 if locked:
                     self._lock(connection)
                 yield connection
@@ -365,10 +335,9 @@ class Store(ABC):
             self._forked()
 
     def _forked(self) -> None:
-        """Go on with connections of our own; what the parent has open is not even closed here."""
-        self._inherited += [self.engine.pool, self._thread.held]
-        self.engine.dispose(close=False)
-        self._pid, self._thread = os.getpid(), _Thread()
+        """Go on with connections of our own."""
+        self._connections.after_fork()
+        self._pid = os.getpid()
 
     def _roll_back(self, connection: Connection) -> None:
         try:

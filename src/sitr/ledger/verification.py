@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,11 +62,15 @@ class Wrong(Exception):
         self.seq, self.what = seq, what
 
 
-def verify(store: Store, ledger: str, anchor: Path | None, progress: Callable[[int], object] | None) -> Verification:
+def verify(
+    store: Store, ledger: str, answers: Path | None, anchor: Path | None, progress: Callable[[int], object] | None
+) -> Verification:
     """Read the whole book and check it; see `Ledger.verify`."""
     replay, remarks = Replay(recount=True), list[str]()
     head, wrong = Head(0, BEFORE_ALL), Wrong(None, "")
-    marks = {mark.head.seq: mark for mark in read_marks(anchor)} if anchor else {}
+    marks: dict[int, list[Mark]] = defaultdict(list)
+    for mark in read_marks(anchor) if anchor else ():
+        marks[mark.head.seq].append(mark)
     before = ""
     try:
         with store.snapshot() as snapshot:
@@ -74,11 +79,11 @@ def verify(store: Store, ledger: str, anchor: Path | None, progress: Callable[[i
                 if entry.at < before:
                     remarks.append(f"entry {entry.seq} is dated before the one it follows: a clock was set back")
                 before = entry.at
-                _check_mark(ledger, head, marks.pop(entry.seq, None))
+                _check_marks(ledger, head, marks.pop(entry.seq, []))
                 if progress is not None and entry.seq % 1000 == 0:
                     progress(entry.seq)
             _check_totals(snapshot, replay)
-            _check_answers(snapshot, replay)
+            _check_answers(snapshot, replay, answers)
         _check_end(head, marks)
     except Wrong as found:
         wrong = found
@@ -125,23 +130,23 @@ def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
         raise Wrong(None, "the running totals of blocks are not what the entries add up to")
 
 
-def _check_answers(snapshot: Snapshot, replay: Replay) -> None:
+def _check_answers(snapshot: Snapshot, replay: Replay, folder: Path | None) -> None:
     """Every committed answer is stored as it was, and no other."""
     committed = {name: found.sha256 for name, found in replay.operations.items() if found.state == "committed"}
     for operation, kept in snapshot.answers():
         if operation not in committed:
             raise Wrong(None, f"there is an answer to operation {operation!r}, which was not committed")
-        content_of(kept, committed.pop(operation), operation)
+        content_of(kept, folder, committed.pop(operation), operation)
     if committed:
         raise Wrong(None, f"the answer to operation {min(committed)!r} is gone")
 
 
-def _check_mark(ledger: str, head: Head, mark: Mark | None) -> None:
-    if mark is not None and (mark.ledger, mark.head) != (ledger, head):
+def _check_marks(ledger: str, head: Head, marks: list[Mark]) -> None:
+    if any((mark.ledger, mark.head) != (ledger, head) for mark in marks):
         raise Wrong(head.seq, f"entry {head.seq} is not what the anchor says it was")
 
 
-def _check_end(head: Head, left: dict[int, Mark]) -> None:
+def _check_end(head: Head, left: dict[int, list[Mark]]) -> None:
     if left:
         raise Wrong(None, f"the anchor knows entry {max(left)}, and the book ends at {head.seq}: its end was lost")
 
