@@ -25,12 +25,12 @@ import sqlalchemy
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the fault harness and the model are those of the tests
 
 import ledger_books
-from tests.faults.harness import Nursery, campaign
 from tests.ledger.model import run_history
 
 import sitr
 from sitr.accounting import Laplace
 from sitr.ledger import Budget, Ledger
+from tests.faults.harness import Nursery, campaign
 from tests.ledger import cluster, stores
 
 EVENT = Laplace(noise_multiplier=1e6)
@@ -79,8 +79,8 @@ def growth(folder: Path, lengths: list[int]) -> list[dict[str, Any]]:
         row = {"entries": length, "median_ms": statistics.median(found), "worst_ms": max(found), "valid": valid}
         rows.append(row)
         print(
-            f"{length:>9,} entries, {path.stat().st_size / 2**20:.1f} MiB: open and admit one more {row['median_ms']:.1f} "
-            f"ms, at worst {row['worst_ms']:.1f} ms (aim: 50); verify {verified:.1f} s, valid: {valid}"
+            f"{length:>9,} entries, {path.stat().st_size / 2**20:.0f} MiB: open and admit one more "
+            f"{row['median_ms']:.1f} ms, at worst {row['worst_ms']:.1f} ms (aim: 50); verify {verified:.1f} s, valid: {valid}"
         )
     return rows
 

@@ -71,7 +71,7 @@ def test_eight_processes_race_for_the_last_budget(fresh, nursery, tmp_path):
     url, side, barrier = fresh(), str(tmp_path / "side"), tmp_path / "go"
     harness.prepare(url, 100)
     jobs = [
-        Job(url, side, [f"{number}-{turn}" for turn in range(40)], barrier=str(barrier)) for number in range(RACERS)
+        Job(url, side, [f"{number}-{turn}" for turn in range(101)], barrier=str(barrier)) for number in range(RACERS)
     ]
     race(nursery, jobs, barrier)
     refused = Counter(line["refused"] for line in harness.lines(side) if "refused" in line)
