@@ -160,8 +160,8 @@ class SQLite(Store):
             _check_mode(self.path)
         with self.connection() as connection:
             if not connection.dialect.has_table(connection, "book"):
-                if self.path is None:
-                    return None
+                if not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar():
+                    return None  # a process is making it, or died while it did
                 raise damaged(self.place, "it is an SQLite file, but no ledger")
             row = connection.execute(select(schema.book)).first()
             head = connection.exec_driver_sql(HEAD).first() if row else None
@@ -193,6 +193,9 @@ class SQLite(Store):
             self._install(connection)
             self._id = id
             self._append(connection, "open", None, None, body)
+        if self.path is not None:
+            with self.connection() as connection:  # from here on, a file without tables lost no book with its -wal
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _lock(self, connection: Connection) -> None:
         """BEGIN IMMEDIATE has it."""
