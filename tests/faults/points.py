@@ -1,6 +1,7 @@
 """Points at which a process may die: before and after every statement that it sends to a store, seen from outside.
 
-Nothing in sitr knows of them. SQLite itself tells what begins, SQLAlchemy what ended; the driver of PostgreSQL is wrapped.
+Nothing in sitr knows of them. SQLite itself tells what begins, SQLAlchemy what ended; the driver of PostgreSQL is wrapped
+by the worker.
 """
 
 from __future__ import annotations

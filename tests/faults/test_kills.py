@@ -49,6 +49,8 @@ def test_while_a_book_is_made(fresh, nursery, tmp_path):
     points = points_of(nursery, Job(fresh(), side, [], from_open=True))
     assert len(points) >= 10
     for at, point in enumerate(points, start=1):
+        if point.startswith("after") and at < len(points):
+            continue  # the same as before the next
         url = fresh()
         assert nursery.run(Job(url, side, [], die_at=at, from_open=True)) == KILLED, point
         with Ledger.open(url) as ledger:
