@@ -1,51 +1,84 @@
-"""Points at which a process may die: before and after every statement that it sends to a store, seen from outside.
+"""Points at which a process may die or be interrupted: before and after every statement, seen from outside.
 
-Nothing in sitr knows of them. SQLite itself tells what begins, SQLAlchemy what ended; the driver of PostgreSQL is wrapped
-by the worker.
+Nothing in sitr knows of them: the cursors of both drivers are exchanged for ones that tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 from sqlalchemy import Engine, event
-from sqlalchemy.pool import Pool
 
 Reached = Callable[[str], None]
 
 
-def install(reached: Reached) -> None:
-    """Call `reached` with the name of every point, in all ledgers that this process opens from now on."""
+class Telling(sqlite3.Cursor):
+    """A cursor that tells what begins and what has ended."""
 
-    def after(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
-        if connection.dialect.name == "sqlite":
-            reached(f"after {_short(statement)}")
+    reached: Reached | None = None
 
-    def connected(connection: Any, record: Any) -> None:
-        if hasattr(connection, "set_trace_callback"):
-            connection.set_trace_callback(lambda statement: reached(f"before {_short(statement)}"))
-
-    event.listen(Engine, "after_cursor_execute", after)
-    event.listen(Pool, "connect", connected)
-    if find_spec("psycopg"):
-        _watch_psycopg(reached)
+    def execute(self, statement: str, *arguments: Any) -> Any:
+        return _told(super().execute, Telling.reached, statement, *arguments)
 
 
-def _watch_psycopg(reached: Reached) -> None:
+class Connection(sqlite3.Connection):
+    """A connection of which all statements tell."""
+
+    def cursor(self, *_: Any) -> Any:
+        return super().cursor(Telling)
+
+    def execute(self, statement: str, *arguments: Any) -> Any:
+        return self.cursor().execute(statement, *arguments)
+
+
+@contextmanager
+def watched(reached: Reached) -> Iterator[None]:
+    """Call `reached` with the name of every point, in all ledgers that are opened meanwhile.
+
+    What `reached` raises passes through the ledger as if it had been raised there.
+    """
+    Telling.reached = reached
+    event.listen(Engine, "do_connect", _connect)
+    postgresql = _watch_psycopg(reached) if find_spec("psycopg") else None
+    try:
+        yield
+    finally:
+        Telling.reached = None
+        event.remove(Engine, "do_connect", _connect)
+        if postgresql:
+            postgresql()
+
+
+def _connect(dialect: Any, record: Any, arguments: Any, options: dict[str, Any]) -> None:
+    if dialect.name == "sqlite":
+        options["factory"] = Connection
+
+
+def _watch_psycopg(reached: Reached) -> Callable[[], None]:
     import psycopg
 
     execute = psycopg.Cursor.execute
 
-    def watched(self: Any, query: Any, *arguments: Any, **options: Any) -> Any:
-        reached(f"before {_short(str(query))}")
-        found = execute(self, query, *arguments, **options)
-        reached(f"after {_short(str(query))}")
-        return found
+    def telling(self: Any, statement: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return _told(lambda *given: execute(self, *given, **options), reached, statement, *arguments)
+        except psycopg.OperationalError:  # raised by a point: as where the server is gone
+            self.connection.close()
+            raise
 
-    psycopg.Cursor.execute = watched  # type: ignore[method-assign]
+    psycopg.Cursor.execute = telling  # type: ignore[method-assign, assignment]
+    return lambda: setattr(psycopg.Cursor, "execute", execute)
 
 
-def _short(statement: str) -> str:
-    return " ".join(statement.split())[:60]
+def _told(execute: Callable[..., Any], reached: Reached | None, statement: Any, *arguments: Any) -> Any:
+    if reached is None:
+        return execute(statement, *arguments)
+    name = " ".join(str(statement).split())[:60]
+    reached(f"before {name}")
+    found = execute(statement, *arguments)
+    reached(f"after {name}")
+    return found

@@ -84,7 +84,11 @@ class Points:
 def work(job: Job) -> None:
     """Open the book and ask: reserve, start, let the answer leave, commit."""
     at, side = Points(job.die_at), Side(job.side)
-    points.install(at)
+    with points.watched(at):
+        _work(job, at, side)
+
+
+def _work(job: Job, at: Points, side: Side) -> None:
     at.counting = job.from_open
     ledger = Ledger.open(job.url, **job.options)
     if job.barrier:
