@@ -321,12 +321,8 @@ class Ledger:
             NotPermitted: It was started: it may have run.
         """
         operation, reason = _validate.name("operation", operation), _validate.name("reason", reason)
-        replay = self._replayed()
-        if operation not in replay.operations:
-            raise UnknownName(f"there is no operation {operation!r}.")
         try:
-            charges = replay.refunds(operation)
-            self._anchored(self.store.refund(operation, canonical({"reason": reason}), charges))
+            self._anchored(self._refunded(operation, reason))
         except Unfit:
             raise NotPermitted(
                 f"operation {operation!r} was started, or refunded before.",
@@ -383,6 +379,18 @@ class Ledger:
             except Exceeded as found:
                 raise refusal(found.name, keepers[found.name][1], found.used, asked.event) from None
         raise LedgerUnavailable("budgets change faster than they can be charged.", do="ask again.")
+
+    def _refunded(self, operation: str, reason: str) -> Entry:
+        """Work out what a refund gives back, and give it; again, if a budget was raised meanwhile."""
+        for _ in range(TRIES):
+            replay = self._replayed()
+            if operation not in replay.operations:
+                raise UnknownName(f"there is no operation {operation!r}.")
+            try:
+                return self.store.refund(operation, canonical({"reason": reason}), replay.refunds(operation))
+            except Stale:
+                continue
+        raise LedgerUnavailable("budgets change faster than they can be refunded.", do="ask again.")
 
     def _keepers(self, asked: Request) -> dict[str, tuple[int, Keeper]]:
         """The budgets that a request falls under, as last read: the store says when that is too old."""

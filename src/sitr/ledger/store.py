@@ -245,11 +245,20 @@ class Store(ABC):
             return self._append(connection, "raise", None, None, body)
 
     def refund(self, operation: str, body: str, charges: Sequence[Charge]) -> Entry:
-        """Give back what an operation was charged that never started; `Unfit` where it did, or is not there."""
+        """Give back what an operation was charged that never started.
+
+        Raises:
+            Unfit: It did start, or is not there.
+            Stale: A budget was raised after the charges were worked out.
+        """
         with self.transaction() as connection:
             entries = self._operation(connection, operation)
             if [found.kind for found in entries] != ["reserve"]:
                 raise Unfit(operation)
+            names = [charge.name for charge in charges]
+            versions = {total.name: total.version for total in self._totals(connection, names)}
+            if versions != {charge.name: charge.version for charge in charges}:
+                raise Stale(operation)
             for charge in charges:
                 self._give_back(connection, charge)
             return self._append(connection, "refund", operation, entries[0].analyst, body)
@@ -278,8 +287,8 @@ class Store(ABC):
     def snapshot(self) -> Iterator[Snapshot]:
         """The whole book as it is at one moment, whoever writes meanwhile."""
         with self.connection() as connection:
-            connection.exec_driver_sql(self.begin_reading)
             try:
+                connection.exec_driver_sql(self.begin_reading)
                 yield Snapshot(connection)
             finally:
                 self._roll_back(connection)
@@ -349,8 +358,8 @@ class Store(ABC):
     def transaction(self, *, locked: bool = True) -> Iterator[Connection]:
         """A connection in a transaction that holds the lock of the book: all is written, or nothing."""
         with self.connection() as connection:
-            connection.exec_driver_sql(self.begin)
             try:
+                connection.exec_driver_sql(self.begin)  # in here: Ctrl-C may come while it waits for the lock
                 if locked:
                     self._lock(connection)
                 yield connection
