@@ -248,8 +248,8 @@ def test_two_processes_bring_a_book_to_a_new_form_once(fresh, monkeypatch):
     with Ledger.open(url) as old, Ledger.open(url) as older:
         monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
         monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda connection: made.append(1)})
-        old.store.migrate(1)
-        older.store.migrate(1)
+        old.store.migrate()
+        older.store.migrate()
         assert made == [1]
         assert [entry.kind for entry in old.entries()].count("migrate") == 1
 

@@ -100,7 +100,7 @@ class Ledger:
         assert identity is not None
         check_version(identity.schema_version, store.place)
         if identity.schema_version < schema.SCHEMA_VERSION:
-            store.migrate(identity.schema_version)
+            store.migrate()
         if expect is not None and identity.id != expect:
             raise WrongLedger(
                 f"the ledger at {store.place} is {identity.id}, and {_validate.shown(expect)} was asked for.",

@@ -263,9 +263,12 @@ class Store(ABC):
                 self._give_back(connection, charge)
             return self._append(connection, "refund", operation, entries[0].analyst, body)
 
-    def migrate(self, version: int) -> None:
+    def migrate(self) -> None:
         """Bring older tables to this form, step by step, in one transaction."""
         with self.transaction() as connection:
+            version = connection.execute(select(schema.book.c.schema_version)).scalar_one()
+            if version >= schema.SCHEMA_VERSION:
+                return  # another process was faster
             for step in range(version, schema.SCHEMA_VERSION):
                 schema.MIGRATIONS[step](connection)
             connection.execute(update(schema.book), {"schema_version": schema.SCHEMA_VERSION})
