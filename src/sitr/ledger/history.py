@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from ..accounting import Bracket, Composed, Event, PureDP
 from ..accounting.filters import WHOLE
-from ..errors import LedgerDamaged
 from .budget import Budget
 from .entry import BEFORE_ALL, Entry, Head
-from .replay import Fault, Replay, event_of
+from .replay import Fault, Replay, broken, event_of
 from .statement import Statement, amounts
 
 
@@ -55,7 +54,7 @@ class History:
         try:
             self._replay.apply(entry)
         except Fault as fault:
-            raise LedgerDamaged(f"entry {entry.seq} breaks the rules: {fault}.", do="sitr ledger verify.") from None
+            raise broken(entry, fault) from None
         self._head = Head(entry.seq, entry.hash)
         if not self._concerns(entry):
             return

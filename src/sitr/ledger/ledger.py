@@ -29,7 +29,7 @@ from .budget import Budget, Keeper, key
 from .entry import Entry, Head, canonical
 from .grant import Grant, spent
 from .history import History, Point
-from .replay import Replay
+from .replay import Fault, Replay, broken
 from .request import Request
 from .statement import Amount, Statement, amounts, refusal
 from .store import Exceeded, Lost, Stale, Store, Total, Unfit, check_version
@@ -448,7 +448,10 @@ class Ledger:
     def _replayed(self) -> Replay:
         replay = Replay()
         for entry in self.entries():
-            replay.apply(entry)
+            try:
+                replay.apply(entry)
+            except Fault as fault:
+                raise broken(entry, fault) from None
         return replay
 
     def _anchored(self, entry: Entry) -> Entry:

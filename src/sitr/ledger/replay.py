@@ -184,6 +184,11 @@ class Replay:
         return operation
 
 
+def broken(entry: Entry, fault: Fault) -> LedgerDamaged:
+    """What whoever reads the book is told of an entry that should not be there."""
+    return LedgerDamaged(f"entry {entry.seq} breaks the rules: {fault}.", do="sitr ledger verify.")
+
+
 def charges_of(record: dict[str, Any], keepers: dict[str, Keeper]) -> list[Charge]:
     """Return what a reservation charges, in the order of names; blocks count apart only where their budget says so."""
     blocks = tuple(record["blocks"])
