@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 
 import pytest
 
@@ -413,12 +414,14 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize("store", stores.ALL)
 @pytest.mark.parametrize("step", ["reserve", "start", "commit", "create", "raise", "refund", "verify"])
-def test_ctrl_c_at_every_statement_of_a_step(fresh, step):
+def test_ctrl_c_at_every_statement_of_a_step(store, step, tmp_path):
     """Interrupted before or after any statement, the step is made or not made, and the ledger goes on."""
-    url, count, interrupt = fresh(), 0, Interrupt()
-    harness.prepare(url, 128)
-    with points.watched(interrupt), Ledger.open(url, wait=1) as ledger, Ledger.open(url, wait=1) as other:
+    url, count, interrupt = stores.fresh(store, tmp_path)(), 0, Interrupt()
+    with points.watched(interrupt), Ledger.open(url, wait=1) as ledger, ExitStack() as stack:
+        ledger.create_budget(DATASET, Budget(epsilon=128))
+        other = ledger if store == "memory" else stack.enter_context(Ledger.open(url, wait=1))
         while True:
             count += 1
             name = f"q{count}"

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, case, create_engine, event, func, insert, literal_column, select, update
 from sqlalchemy import bindparam as given
 from sqlalchemy.dialects.sqlite import dialect
-from sqlalchemy.engine import URL
+from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql import ClauseElement
 
@@ -113,6 +113,7 @@ class SQLite(Store):
             **options,
         )
         event.listen(engine, "connect", _configure)
+        event.listen(engine, "handle_error", self._interrupted)
         super().__init__(engine, str(path) if path else "memory")
         if path is not None:
             _check_disk(path)
@@ -228,17 +229,28 @@ class SQLite(Store):
         """Make a step of the protocol: all of it is on the disk when this returns, or nothing is."""
 
         def durable(driver: Driver) -> Entry:
-            driver.execute(self.begin)
             try:
+                driver.execute(self.begin)  # in here: Ctrl-C may come while it waits for the lock
                 entry = step(driver)
                 driver.execute("COMMIT")
                 return entry
             except BaseException:
-                if driver.in_transaction:  # SQLite has rolled back by itself where the disk failed
-                    driver.execute("ROLLBACK")
+                _roll_back(driver)
                 raise
 
         return self._with_driver(durable)
+
+    def _roll_back(self, connection: Connection) -> None:
+        if not connection.invalidated:
+            _roll_back(connection.connection.driver_connection)
+            if self.path is not None:  # a traceback may hold a cursor that still reads
+                connection.invalidate()
+
+    def _interrupted(self, context: ExceptionContext) -> None:
+        """Roll back before SQLAlchemy drops the connection: a cursor in the traceback would keep it, and its lock."""
+        if not isinstance(context.original_exception, Exception) and context.connection is not None:
+            _roll_back(context.connection.connection.driver_connection)
+            context.is_disconnect = self.path is not None  # a book in memory would go with its connection
 
     def _forked(self) -> None:
         if self.path is None:
@@ -302,6 +314,11 @@ def _configure(connection: Any, _: Any) -> None:
     """Every commit is on the disk before it is answered; FULL, since NORMAL may lose the last ones with the power."""
     for pragma in ("synchronous = FULL", "foreign_keys = ON", "trusted_schema = OFF"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _roll_back(driver: Driver | Any) -> None:
+    if driver.in_transaction:  # SQLite has rolled back by itself where the disk failed
+        driver.execute("ROLLBACK")
 
 
 def _make_file(path: Path, place: str) -> None:
