@@ -350,6 +350,42 @@ def test_what_a_fork_charges_outlives_the_connections_of_its_parent(fresh, tmp_p
             assert last.answer(name, analyst=ANALYST).value == "a"
 
 
+def test_a_fork_while_a_thread_writes_is_refused_or_goes_on(fresh):
+    """The lock of a thread does not pass to a fork: what the fork says was charged, is."""
+    url = fresh()
+    harness.prepare(url, 64)
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with ledger.store.transaction():
+            inside.set()
+            leave.wait(30)
+
+    with Ledger.open(url) as ledger:
+        thread = threading.Thread(target=hold)
+        thread.start()
+        inside.wait(30)
+        ledger.store.engine.pool.timeout = 1
+        child = os.fork()
+        if not child:
+            code = 0
+            try:
+                ask(ledger, "child")
+                code = 1
+            except LedgerUnavailable:
+                code = 2
+            finally:
+                os._exit(code)
+        time.sleep(0.2)
+        leave.set()
+        thread.join()
+        said = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert said in (1, 2)
+        ask(ledger, "parent")
+        assert ledger.spent(DATASET).value == 1 + (said == 1)
+        assert ledger.verify().valid
+
+
 def test_a_grant_does_not_pass_to_a_fork(fresh):
     url = fresh()
     harness.prepare(url, 20)
