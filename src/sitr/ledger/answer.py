@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidArgument, LedgerDamaged
+from ..errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 from ..release import Release
 from .entry import canonical, sha256
 from .store import Kept
@@ -121,21 +121,32 @@ def file_of(path: Path) -> tuple[str, int]:
 
 
 def written(folder: Path, content: bytes) -> Path:
-    """Write a large answer to a file that is named by its sha256, for its owner only; it lasts when this returns."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Write a large answer to a file that is named by its sha256, for its owner only; it lasts when this returns.
+
+    Raises:
+        LedgerUnavailable: It cannot be written.
+    """
     path = folder / sha256(content)
     beside = path.with_suffix(f".{os.getpid()}")
-    descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    directory = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        directory = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise LedgerUnavailable(
+            f"the answer cannot be kept in {folder}: {error.strerror}.",
+            why="it was charged for; the operation is started and has no answer yet.",
+            do="make room, or make the folder writable, and commit the same answer again.",
+        ) from None
     return path
 
 
