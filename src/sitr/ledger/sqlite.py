@@ -198,6 +198,11 @@ class SQLite(Store):
             with self.connection() as connection:  # from here on, a file without tables lost no book with its -wal
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def check_storage(self) -> None:
+        with self.connection() as connection:
+            if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
+                raise damaged(self.place, "a table and its index disagree, or a page is broken")
+
     def _lock(self, connection: Connection) -> None:
         """BEGIN IMMEDIATE has it."""
 

@@ -80,6 +80,7 @@ def verify(store: Store, ledger: str, anchor: Path | None, progress: Callable[[i
             _check_totals(snapshot, replay)
             _check_answers(snapshot, replay)
         _check_end(head, marks)
+        store.check_storage()
     except Wrong as found:
         wrong = found
     except LedgerDamaged as error:
