@@ -114,6 +114,9 @@ class PostgreSQL(Store):
             for function in FOR_ANALYSTS:
                 connection.execute(text(f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {role}"))
 
+    def check_storage(self) -> None:
+        """The server checks its own pages: pg_amcheck."""
+
     def _step(self, statement: str, **values: Any) -> Entry:
         return self._with_driver(lambda driver: Entry(*driver.execute(statement, values).fetchone()))
 

@@ -211,6 +211,11 @@ class SQLite(Store):
             self._id = id
             self._append(connection, "open", None, None, body)
 
+    def check_storage(self) -> None:
+        with self.connection() as connection:
+            if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
+                raise damaged(self.place, "a table and its index disagree, or a page is broken")
+
     def _lock(self, connection: Connection) -> None:
         """BEGIN IMMEDIATE has it."""
 

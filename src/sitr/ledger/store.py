@@ -282,6 +282,10 @@ class Store(ABC):
             finally:
                 self._roll_back(connection)
 
+    @abstractmethod
+    def check_storage(self) -> None:
+        """Look for damage that reading entries and totals does not meet, as in an index; raises `LedgerDamaged`."""
+
     def all_totals(self) -> list[Total]:
         """Return all budgets, in order."""
         with self.snapshot() as snapshot:

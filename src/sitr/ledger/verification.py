@@ -85,6 +85,7 @@ def verify(
             _check_totals(snapshot, replay)
             _check_answers(snapshot, replay, answers)
         _check_end(head, marks)
+        store.check_storage()
     except Wrong as found:
         wrong = found
     except LedgerDamaged as error:
