@@ -79,8 +79,9 @@ def growth(folder: Path, lengths: list[int]) -> list[dict[str, Any]]:
         row = {"entries": length, "median_ms": statistics.median(found), "worst_ms": max(found), "valid": valid}
         rows.append(row)
         print(
-            f"{length:>9,} entries, {path.stat().st_size / 2**20:.0f} MiB: open and admit one {row['median_ms']:.1f} ms, "
-            f"at worst {row['worst_ms']:.1f} ms (aim: 50); verify {verified:.1f} s, valid: {valid}"
+            f"{length:>9,} entries, {path.stat().st_size / 2**20:.0f} MiB: open and admit one "
+            f"{row['median_ms']:.1f} ms, at worst {row['worst_ms']:.1f} ms (aim: 50); "
+            f"verify {verified:.1f} s, valid: {valid}"
         )
     return rows
 

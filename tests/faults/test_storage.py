@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_written_grants_nothing(url, tmp_path):
     make(url, 1).close()
     path, nobody = file_of(url), 65534
     if os.geteuid() == 0:  # modes do not bind root: the file and its folder are another's
-        for folder in (tmp_path, *tmp_path.parents[:2]):
+        for folder in (tmp_path, *tmp_path.parents[:-2]):
             folder.chmod(0o755)
         os.chown(path, nobody, nobody)
     path.chmod(0o400)
@@ -355,10 +355,14 @@ def test_a_file_that_is_cut_short(url, tmp_path, share):
     assert problem
 
 
-def test_a_file_that_is_cut_to_nothing_is_told_by_its_anchor(url, tmp_path):
+def test_a_file_that_is_cut_to_nothing_is_no_new_book(url, tmp_path):
     anchor = tmp_path / "anchor"
     make(url, 3, anchor=anchor).close()
     os.truncate(file_of(url), 0)
+    for about in ({"anchor": anchor}, {"create": False}, {}):
+        with pytest.raises(LedgerDamaged, match="it is empty: what was charged in it is lost"):
+            Ledger.open(url, **about)
+    file_of(url).unlink()
     with pytest.raises(LedgerDamaged, match="knows a ledger, and there is none"):
         Ledger.open(url, anchor=anchor)
     with pytest.raises(UnknownName, match="there is no ledger"):

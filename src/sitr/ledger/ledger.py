@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -501,7 +502,7 @@ def _store(url: str, wait: float) -> tuple[Store, Path | None]:
         from .sqlite import SQLite
 
         path = Path(rest[1:]).absolute()
-        if path.is_dir():
+        if os.path.isdir(path):  # False, too, where it cannot be reached
             raise InvalidArgument(f"{path} is a folder, and a ledger is a file in one.", do=ADDRESSES)
         return SQLite(path, wait), path.with_name(f"{path.name}.answers")
     if scheme in ("postgresql", "postgres"):

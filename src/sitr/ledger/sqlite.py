@@ -156,15 +156,15 @@ class SQLite(Store):
         return self._step(step)
 
     def identity(self) -> Identity | None:
-        if self.path is not None:
-            if not self.path.exists():
-                return None
-            _check_mode(self.path)
+        if self.path is not None and not _there(self.path):
+            return None
         with self.connection() as connection:
             if not connection.dialect.has_table(connection, "book"):
                 if self.path is None:
                     return None
-                raise damaged(self.place, "it is empty, or no ledger; what was charged in it is lost")
+                empty = not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()
+                lost = "it is empty: what was charged in it is lost"
+                raise damaged(self.place, lost if empty else "it is an SQLite file, but no ledger")
             row = connection.execute(select(schema.book)).first()
             head = connection.exec_driver_sql(HEAD).first() if row else None
             if row is None or head is None:
@@ -361,11 +361,18 @@ def _check_disk(path: Path) -> None:
         )
 
 
-def _check_mode(path: Path) -> None:
-    mode = stat.S_IMODE(path.stat().st_mode)
+def _there(path: Path) -> bool:
+    """Whether there is a file; one that is not its owner's alone, or out of reach, is refused."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise LedgerUnavailable(f"the ledger at {path} cannot be reached: {error.strerror}.") from None
     if mode & 0o077:
         raise NotPermitted(
             f"the ledger at {path} may be used by others (mode {mode:o}).",
             why="who can write the file can change what was spent.",
             do=f"chmod 600 {path}",
         )
+    return True
