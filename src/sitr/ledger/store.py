@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, Row, Select, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, CursorResult, Engine, Row, Select, bindparam, delete, insert, select, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
@@ -91,11 +91,12 @@ class Snapshot:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._rows: CursorResult[Any] | None = None
 
     def entries(self) -> Iterator[Entry]:
         """Yield all entries in order."""
-        rows = self._stream(select(schema.entry).order_by(schema.entry.c.seq))
-        return (_entry(row) for row in rows)
+        for row in self._stream(select(schema.entry).order_by(schema.entry.c.seq)):
+            yield _entry(row)
 
     def totals(self) -> list[Total]:
         """Return all budgets, in order."""
@@ -111,8 +112,14 @@ class Snapshot:
         for row in self._stream(select(schema.answer)):
             yield row.operation, Kept(row.media, row.content, row.path)
 
-    def _stream(self, statement: Select[Any]) -> Iterable[Row[Any]]:
-        return self._connection.execute(statement, execution_options={"yield_per": 1000})
+    def _stream(self, statement: Select[Any]) -> Iterator[Row[Any]]:
+        self._rows = self._connection.execute(statement, execution_options={"yield_per": 1000})
+        return iter(self._rows)
+
+    def close(self) -> None:
+        """End what is still being read: whoever found a fault reads no further."""
+        if self._rows is not None:
+            self._rows.close()
 
 
 class Store(ABC):
@@ -276,10 +283,12 @@ class Store(ABC):
     def snapshot(self) -> Iterator[Snapshot]:
         """The whole book as it is at one moment, whoever writes meanwhile."""
         with self.connection() as connection:
+            snapshot = Snapshot(connection)
             try:
                 connection.exec_driver_sql(self.begin_reading)
-                yield Snapshot(connection)
+                yield snapshot
             finally:
+                snapshot.close()
                 self._roll_back(connection)
 
     @abstractmethod
