@@ -65,7 +65,7 @@ def test_an_analyst_works_with_the_ledger_as_anyone_does(team):
         assert ledger.answer("q-1", analyst=team.amina).value == "noisy"
         with pytest.raises(AlreadyAnswered):
             ledger.reserve("clinic", EVENT, analyst=team.amina, operation="q-1")
-        with pytest.raises(BudgetExceeded, match="0.750 left"):
+        with pytest.raises(BudgetExceeded, match=r"0\.750 left"):
             ledger.reserve("clinic", EVENT * 4, analyst=team.amina)
         assert ledger.head == team.ledger.head
     assert team.ledger.verify()
