@@ -186,6 +186,7 @@ def _record(statement: Statement) -> dict[str, Any]:
         "theorem": statement.theorem,
         "spent": statement.spent._asdict(),
         "remaining": statement.remaining._asdict(),
+        "fits": statement.fits,
         "operations": statement.operations,
         "event": statement.event.to_dict(),
         "exact": {"delta": statement.exact_delta, "epsilon": bracket_record(statement.exact)},

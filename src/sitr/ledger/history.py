@@ -10,7 +10,7 @@ from ..accounting.filters import WHOLE
 from .budget import Budget
 from .entry import BEFORE_ALL, Entry, Head
 from .replay import Fault, Replay, broken, event_of
-from .statement import Statement, amounts
+from .statement import Statement, amounts, least_noise
 
 
 class Point(NamedTuple):
@@ -79,6 +79,7 @@ class History:
             promises=tuple(self.promises),
             spent=spent,
             remaining=remaining,
+            fits=least_noise(account.keeper.filter(account.used)),
             operations=dict(sorted(states.items())),
             event=event,
             exact_delta=delta,

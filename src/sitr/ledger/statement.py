@@ -43,6 +43,7 @@ class Statement:
         promises: When it was promised and raised: (date, promise, reason).
         spent: By the filter, which enforces.
         remaining: By the filter.
+        fits: The least noise of one release that still fits; empty where nothing does.
         operations: How many were charged, by state.
         event: All that was released, composed; of several blocks, the one that spent most.
         exact_delta: The δ of `exact`.
@@ -59,6 +60,7 @@ class Statement:
     promises: tuple[tuple[str, str, str], ...]
     spent: Amount
     remaining: Amount
+    fits: str
     operations: dict[str, int]
     event: Event
     exact_delta: float
@@ -77,6 +79,7 @@ class Statement:
         rows.append(("promised", f"{self.promises[0][1]} on {self.promises[0][0][:10]}"))
         rows += [("raised", f"to {what} on {at[:10]}: {why}") for at, what, why in self.promises[1:]]
         rows += [("spent", amount_text(self.spent, spent=True)), ("left", amount_text(self.remaining, spent=False))]
+        rows.append(("fits", f"one {self.fits}" if self.fits else "nothing any more"))
         exact = f"ε = {rounded_up(self.exact.upper)} at δ = {scientific(self.exact_delta)} {FIXED_IN_ADVANCE}"
         rows.append(
             ("exact", f"{exact} (between {rounded_down(self.exact.lower, 6)} and {rounded_up(self.exact.upper, 6)})")
@@ -175,25 +178,30 @@ def fitting(filter: Filter, event: Event) -> str:
             (MOST - used) // units for used, units in zip(filter.used, filter.units(single), strict=True) if units
         )
         found += [f"{most} of these {count}"] if most else []
-    found += _noise(filter)
+    found += [noise] if (noise := least_noise(filter)) else []
     return (
         f"what fits: {', or one '.join(found)}." if found else "nothing fits any more; an owner may raise the budget."
     )
 
 
-def _noise(filter: Filter) -> list[str]:
-    """The least noise that fits, rounded up."""
+def least_noise(filter: Filter) -> str:
+    """Return the least noise that fits into what a filter has left, rounded up; nothing where none does.
+
+    Example:
+        >>> least_noise(Keeper.of(Budget(epsilon=1.0, delta=1e-6)).filter())
+        'Gaussian(noise_multiplier=4.56)'
+    """
     left = filter.remaining()[filter.parameter]
     if left <= 0:
-        return []
+        return ""
     order = filter.alpha if isinstance(filter, RDPFilter) else 1.0
     pure = not isinstance(filter, (RDPFilter, ZCDPFilter))
     least = rounded_up(1 / left if pure else math.sqrt(order / (2 * left)))
     try:
         event = Laplace(float(least)) if pure else Gaussian(float(least))
     except SitrError:  # out of the range of events
-        return []
-    return [f"{type(event).__name__}(noise_multiplier={least})"] if filter.admits(event) else []
+        return ""
+    return f"{type(event).__name__}(noise_multiplier={least})" if filter.admits(event) else ""
 
 
 def _measure(filter: Filter) -> str:
