@@ -12,6 +12,7 @@ from sitr.cli import ledger as commands
 from sitr.ledger import Ledger
 from tests.cli.books import make_book, tamper
 from tests.cli.helpers import run, run_json
+from tests.ledger import cluster, stores
 
 
 @pytest.fixture
@@ -283,3 +284,24 @@ def test_a_file_that_is_no_book(tmp_path):
     assert "LedgerDamaged" in result.stderr
     path.chmod(0o644)
     assert run("ledger", "show", "--ledger", str(path)).exit_code == 2
+
+
+def test_allow_needs_a_store_that_tells_analysts_from_owners(book):
+    result = run("ledger", "allow", "amina", "--ledger", book)
+    assert result.exit_code == 2
+    assert "cannot keep analysts and owners apart" in result.stderr
+
+
+def test_the_commands_work_on_postgresql(tmp_path):
+    url = stores.fresh("postgresql", tmp_path)()
+    assert run("budget", "create", "clinic", "--epsilon", "1", "--ledger", url).exit_code == 0
+    cluster.shared().sql("CREATE ROLE layla LOGIN")
+    assert run_json("ledger", "allow", "layla", "--ledger", url)["allowed"] == "layla"
+    analyst = url.replace("owner@", "layla@")
+    with Ledger.open(analyst, create=False) as ledger:
+        ledger.reserve("clinic", Laplace(noise_multiplier=4), analyst="layla", operation="q-1")
+    assert run_json("budget", "show", "clinic", "--ledger", url)["spent"]["value"] == 0.25
+    assert run_json("ledger", "verify", "--ledger", url)["valid"]
+    assert run("ledger", "refund", "q-1", "--reason", "lost", "--ledger", analyst).exit_code == 2
+    assert run("ledger", "refund", "q-1", "--reason", "lost", "--ledger", url).exit_code == 0
+    assert len(run_json("ledger", "export", "--ledger", url)["entries"]) == 4

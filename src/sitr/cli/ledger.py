@@ -144,6 +144,24 @@ def refund(operation: str, reason: str, url: str, anchor: Path | None, as_json: 
         print_rows([("refunded", operation), ("reason", reason), ("head", f"{head} of ledger {book.id}")])
 
 
+@ledger.command()
+@click.argument("role")
+@ledger_option
+@as_json
+def allow(role: str, url: str, as_json: bool) -> None:
+    """Let ROLE of PostgreSQL ask under its own name, and do nothing else.
+
+    It may execute the functions of the protocol, and holds no right on any table. SQLite cannot tell one user from
+    another.
+    """
+    with open_book(url) as book:
+        book.allow(role)
+    if as_json:
+        print_json({"allowed": role, "ledger": book.id})
+    else:
+        print_rows([("allowed", role), ("ledger", book.id)])
+
+
 def _entries(book: Ledger, until: int, after: int = 0) -> list[Entry]:
     """The entries up to a head that was read before: others may write meanwhile."""
     return list(itertools.takewhile(lambda entry: entry.seq <= until, book.entries(after)))
