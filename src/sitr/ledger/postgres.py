@@ -57,6 +57,7 @@ class PostgreSQL(Store):
             ) from None
         engine = create_engine(
             address,
+            max_overflow=-1,  # every thread holds one
             isolation_level="AUTOCOMMIT",  # a function is one transaction; an owner's begin and end by our own words
             connect_args={"options": f"-c lock_timeout={max(round(wait * 1000), 1)} -c synchronous_commit=on"},
         ).execution_options(schema_translate_map={None: SCHEMA})

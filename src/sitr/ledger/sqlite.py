@@ -23,7 +23,7 @@ from ..accounting.filters import MOST
 from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .entry import BEFORE_ALL, Entry, Head, entry_hash, now
-from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged
+from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, _Thread, busy, damaged
 
 FOR_EVER = ("entry", "book", "answer")
 SHARED_DISKS = (
@@ -104,7 +104,7 @@ class SQLite(Store):
     def __init__(self, path: Path | None, wait: float) -> None:
         self.path = path
         self._id = ""
-        options: dict[str, Any] = {} if path else {"poolclass": StaticPool}
+        options: dict[str, Any] = {"max_overflow": -1} if path else {"poolclass": StaticPool}  # one for each thread
         engine = create_engine(
             URL.create("sqlite", database=str(path) if path else None),
             isolation_level="AUTOCOMMIT",  # transactions begin and end by our own words
@@ -265,6 +265,21 @@ class SQLite(Store):
                 do="use a file: Ledger.open('sqlite:///book.db').",
             )
         super()._forked()
+
+    def before_fork(self) -> None:
+        """Let no connection pass.
+
+        SQLite thinks that a fork has the locks of its parent, which it has not: with a connection that passed to it,
+        used or not, it may write to a log that others delete.
+        """
+        super().before_fork()
+        if self.path is not None:
+            self._thread = _Thread()  # what threads held goes back to the pool
+            self.engine.dispose()
+
+    def _let_go(self) -> None:
+        if self.path is not None:  # a book in memory would go with its connection
+            super()._let_go()
 
     def _explained(self, error: BaseException) -> Exception:
         text = str(error)

@@ -11,7 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, Select, bindparam, delete, insert, select, update
@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
 from . import schema
 from .entry import Entry, Head, canonical
+from .forks import STORES, Gate
 
 T = TypeVar("T")
 IDLE = 5.0  # seconds after which a connection is tried before it is used
@@ -143,7 +144,9 @@ class Store(ABC):
         self._pid = os.getpid()
         self._thread = _Thread()
         self._inherited: list[Any] = []
-        self._turn: AbstractContextManager[Any] = nullcontext()
+        self._gate = Gate()
+        self._turn: AbstractContextManager[Any] = self._gate
+        STORES.add(self)
 
     # Steps of the protocol: each is one durable transaction.
 
@@ -380,8 +383,23 @@ class Store(ABC):
         if os.getpid() != self._pid:
             self._forked()
 
+    def before_fork(self) -> None:
+        """Let threads finish their steps."""
+        self._gate.close()
+
+    def after_fork(self) -> None:
+        """Let threads go on, in the parent."""
+        self._gate.open()
+
     def _forked(self) -> None:
         """Go on with connections of our own; what the parent has open is not even closed here."""
+        if self._gate.passed:
+            raise LedgerUnavailable(
+                "this process was forked while its parent used the ledger.",
+                why="locks do not pass to a fork, and what it charges could be lost.",
+                do="fork when no thread uses the ledger, or start new processes: multiprocessing's 'spawn'.",
+            )
+        self._turn = self._gate = Gate()
         self._inherited += [self.engine.pool, self._thread.held]
         self.engine.dispose(close=False)
         self._pid, self._thread = os.getpid(), _Thread()
