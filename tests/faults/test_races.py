@@ -20,7 +20,7 @@ from sitr.errors import (
     NotPermitted,
     SitrError,
 )
-from sitr.ledger import Budget, Ledger
+from sitr.ledger import Budget, Ledger, forks
 from tests.faults import harness, points
 from tests.faults.harness import ROOT, Outcome
 from tests.faults.worker import ANALYST, DATASET, EVENT, Job
@@ -350,40 +350,76 @@ def test_what_a_fork_charges_outlives_the_connections_of_its_parent(fresh, tmp_p
             assert last.answer(name, analyst=ANALYST).value == "a"
 
 
-def test_a_fork_while_a_thread_writes_is_refused_or_goes_on(fresh):
-    """The lock of a thread does not pass to a fork: what the fork says was charged, is."""
+@pytest.mark.parametrize("patience", [0.05, 5.0])
+def test_a_fork_while_a_thread_writes(fresh, monkeypatch, patience):
+    """A fork waits until threads have finished their steps; where they do not, the child is refused."""
     url = fresh()
     harness.prepare(url, 64)
-    inside, leave = threading.Event(), threading.Event()
+    monkeypatch.setattr(forks, "FORK_WAITS", patience)
+    inside = threading.Event()
 
     def hold():
         with ledger.store.transaction():
             inside.set()
-            leave.wait(30)
+            time.sleep(0.4)
 
     with Ledger.open(url) as ledger:
+        ask(ledger, "before")
         thread = threading.Thread(target=hold)
         thread.start()
         inside.wait(30)
-        ledger.store.engine.pool.timeout = 1
-        child = os.fork()
-        if not child:
-            code = 0
-            try:
-                ask(ledger, "child")
-                code = 1
-            except LedgerUnavailable:
-                code = 2
-            finally:
-                os._exit(code)
-        time.sleep(0.2)
-        leave.set()
+        said = in_fork(lambda: ask(ledger, "child"))
         thread.join()
-        said = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert said in (1, 2)
-        ask(ledger, "parent")
-        assert ledger.spent(DATASET).value == 1 + (said == 1)
+        granted = said != "LedgerUnavailable"
+        assert granted == (patience > 1)
+        ask(ledger, "after")
+        assert ledger.spent(DATASET).value == 2 + granted
         assert ledger.verify().valid
+
+
+def test_threads_ask_while_others_fork(fresh):
+    url, said = fresh(), []
+    harness.prepare(url, 128)
+    with Ledger.open(url) as ledger:
+
+        def work(number):
+            for turn in range(8):
+                ask(ledger, f"{number}-{turn}")
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for turn in range(4):
+            said.append(in_fork(lambda: ask(ledger, f"fork {turn}")))  # noqa: B023
+        for thread in threads:
+            thread.join()
+        assert all(entry.startswith(ledger.id) for entry in said)
+        assert ledger.spent(DATASET).value == 4 * 8 + 4
+        assert ledger.verify().valid
+
+
+def test_many_threads_hold_no_connections_that_others_wait_for(fresh):
+    """More threads than a pool has connections, all alive after their first step."""
+    url = fresh()
+    harness.prepare(url, 64)
+    together = threading.Barrier(24, timeout=60)
+    failed = []
+    with Ledger.open(url) as ledger:
+
+        def work(number):
+            try:
+                ask(ledger, f"{number}")
+            except SitrError as error:
+                failed.append(error)
+            together.wait()
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
+        assert ledger.spent(DATASET).value == 24
 
 
 def test_a_grant_does_not_pass_to_a_fork(fresh):

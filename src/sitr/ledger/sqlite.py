@@ -277,12 +277,6 @@ class SQLite(Store):
                 why="what a forked process charged would be lost.",
                 do="use a file: Ledger.open('sqlite:///book.db').",
             )
-        if self._connections.forked_in_use:
-            raise LedgerUnavailable(
-                "this process was forked while a thread of its parent used the ledger.",
-                why="SQLite's locks do not pass to a fork, and what it charges could be lost.",
-                do="fork when no thread uses the ledger, or start new processes: multiprocessing's 'spawn'.",
-            )
         super()._forked()
 
     def _explained(self, error: BaseException) -> Exception:

@@ -325,7 +325,7 @@ class Store(ABC):
     def connection(self) -> Iterator[Connection]:
         """A connection of this process, in which every statement stands alone."""
         self._stay_home()
-        with self._turn, self._connections.counted(), self._speaking_sitr(), self.engine.connect() as connection:
+        with self._connections.gate, self._turn, self._speaking_sitr(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
@@ -349,7 +349,12 @@ class Store(ABC):
 
     def _forked(self) -> None:
         """Go on with connections of our own."""
-        self._connections.after_fork()
+        if self._connections.in_child():
+            raise LedgerUnavailable(
+                "this process was forked while its parent used the ledger.",
+                why="locks do not pass to a fork, and what it charges could be lost.",
+                do="fork when no thread uses the ledger, or start new processes: multiprocessing's 'spawn'.",
+            )
         self._pid = os.getpid()
 
     def _roll_back(self, connection: Connection) -> None:

@@ -1,0 +1,80 @@
+"""A fork waits until no thread is in the middle of a step: what is half done, and its locks, do not pass to a child."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from typing import Protocol
+from weakref import WeakSet
+
+FORK_WAITS = 10.0  # seconds for threads to finish their steps
+
+
+class Gate:
+    """Where threads go in and out, and which one of them closes to fork.
+
+    Attributes:
+        passed: Whether a thread was still inside at the fork.
+    """
+
+    def __init__(self) -> None:
+        self.passed = False
+        self._closed = False
+        self._changed = threading.Condition(threading.Lock())
+        self._inside: Counter[int] = Counter()
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            while self._closed and me not in self._inside:
+                self._changed.wait()
+            self._inside[me] += 1
+
+    def __exit__(self, *_: object) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            self._inside[me] -= 1
+            if not self._inside[me]:
+                del self._inside[me]
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let nobody in, and wait until those inside have left; not for ever, and not for whoever closes."""
+        me = threading.get_ident()
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: not self._inside.keys() - {me}, FORK_WAITS)
+            self.passed = bool(self._inside)
+
+    def open(self) -> None:
+        """Let threads in again."""
+        with self._changed:
+            self._closed = self.passed = False
+            self._changed.notify_all()
+
+
+class Forkable(Protocol):
+    """What wants to know of a fork."""
+
+    def before_fork(self) -> None:
+        """Get ready."""
+
+    def after_fork(self) -> None:
+        """Go on, in the parent."""
+
+
+FORKING: WeakSet[Forkable] = WeakSet()
+
+
+def _before() -> None:
+    for one in list(FORKING):
+        one.before_fork()
+
+
+def _after() -> None:
+    for one in list(FORKING):
+        one.after_fork()
+
+
+os.register_at_fork(before=_before, after_in_parent=_after)
