@@ -247,16 +247,14 @@ def key(dataset: str, *, analyst: str | None = None, purpose: str | None = None)
 
 
 def keys(datasets: Iterable[str], analyst: str, purpose: str | None) -> list[str]:
-    """Return the names of all budgets that a release may fall under, in order.
+    """Return the names of all budgets that a release may fall under, in order; what it is given was checked.
 
     Example:
         >>> keys(["clinic"], "amina", None)
         ['clinic', 'clinic/analyst/amina']
     """
-    names = [key(dataset) for dataset in datasets] + [key(dataset, analyst=analyst) for dataset in datasets]
-    if purpose is not None:
-        names += [key(dataset, purpose=purpose) for dataset in datasets]
-    return sorted(names)
+    shares = ["", f"/analyst/{analyst}"] + ([] if purpose is None else [f"/purpose/{purpose}"])
+    return sorted(dataset + share for dataset in datasets for share in shares)
 
 
 def _check_raised(old: Budget, new: Budget) -> None:
