@@ -94,6 +94,16 @@ class Ledger:
             LedgerUnavailable: It cannot be reached, or not be made.
         """
         store, beside = _store(url, _validate.real("wait", wait, 0, 3600))
+        try:
+            return cls._opened(store, create, expect, anchor, Path(answers) if answers else beside)
+        except BaseException:
+            store.close()
+            raise
+
+    @classmethod
+    def _opened(
+        cls, store: Store, create: bool, expect: str | None, anchor: str | Path | None, answers: Path | None
+    ) -> Ledger:
         identity = store.identity()
         if identity is None:
             _check_none_lost(store, create, anchor)
@@ -109,7 +119,7 @@ class Ledger:
                 why="charges would go to another book, and the one that was meant would under-count.",
                 do="look where the right book is, or whether two were exchanged.",
             )
-        ledger = cls(store, identity.id, Path(anchor) if anchor else None, Path(answers) if answers else beside)
+        ledger = cls(store, identity.id, Path(anchor) if anchor else None, answers)
         if ledger._anchor is not None and not ledger._hold_to(ledger._anchor):
             ledger.write_anchor(ledger._anchor)
         return ledger
