@@ -1,0 +1,290 @@
+"""Tampering: whatever is changed is found, by the chain, by the rules, or, where neither can, by an anchor."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from sitr.accounting import Gaussian, PureDP
+from sitr.errors import LedgerDamaged, NotPermitted
+from sitr.ledger import Budget, Ledger
+from sitr.ledger.entry import BEFORE_ALL, Entry, canonical, entry_hash
+
+TABLES = ("entry", "budget", "block", "answer", "book")
+
+
+@pytest.fixture
+def url(fresh_durable, tmp_path):
+    """A book with two budgets, blocks, three answers, one operation reserved and one started."""
+    made = fresh_durable()
+    with Ledger.open(made, anchor=tmp_path / "anchor") as ledger:
+        ledger.create_budget("clinic", Budget(epsilon=16, disjoint_by="ward"))
+        ledger.create_budget("clinic", Budget(epsilon=8, disjoint_by="ward"), analyst="amina")
+        for number in range(3):
+            with ledger.reserve(
+                "clinic",
+                PureDP(epsilon=1),
+                analyst="amina",
+                operation=f"q{number}",
+                blocks=[f"w{number}"][: number % 2],
+            ) as grant:
+                grant.commit(f"answer {number}")
+        ledger.reserve("clinic", PureDP(epsilon=1), analyst="amina", operation="reserved")
+        ledger.reserve("clinic", PureDP(epsilon=1), analyst="amina", operation="started").start()
+        assert ledger.verify().valid
+    return made
+
+
+def tamper(url, *statements):
+    """Change a book as one who owns the database can: with triggers out of the way."""
+    with Ledger.open(url) as ledger, ledger.store.engine.connect() as connection:
+        if "postgresql" in url:
+            connection.execute(text("SET search_path = sitr"))
+            for table in ("entry", "answer"):
+                connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER ALL"))
+        else:
+            for row in connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).all():
+                connection.execute(text(f"DROP TRIGGER {row.name}"))
+        for statement in statements:
+            if isinstance(statement, str):
+                connection.exec_driver_sql(statement)
+            else:
+                connection.execute(text(statement[0]), statement[1])
+
+
+def found(url, **options):
+    with Ledger.open(url) as ledger:
+        return ledger.verify(**options)
+
+
+def rewritten(url, change):
+    """Change entries and chain them anew: what one who knows the source would do."""
+    with Ledger.open(url) as ledger:
+        entries, id = list(ledger.entries()), ledger.id
+    changed, previous = [], BEFORE_ALL
+    for seq, entry in enumerate(change(entries), start=1):
+        fields = {**{name: getattr(entry, name) for name in Entry.__dataclass_fields__}, "seq": seq}
+        fields["hash"] = entry_hash(id, previous, Entry(**fields))
+        previous = fields["hash"]
+        changed.append(fields)
+    insert = "INSERT INTO entry VALUES (:seq, :at, :kind, :operation, :analyst, :body, :hash)"
+    tamper(url, "DELETE FROM entry", *((insert, row) for row in changed))
+
+
+def with_body(entry, **changes):
+    return replace(entry, body=canonical({**json.loads(entry.body), **changes}))
+
+
+EDITS = {
+    "a body": "UPDATE entry SET body = replace(body, '\"version\":1', '\"version\":2') WHERE seq = 4",
+    "a cost": "UPDATE entry SET body = replace(body, '\"cost\":', '\"cost\":1') WHERE seq = 4",
+    "a time": "UPDATE entry SET at = '2020-01-01T00:00:00.000000+00:00' WHERE seq = 4",
+    "an analyst": "UPDATE entry SET analyst = 'someone' WHERE seq = 4",
+    "an operation": "UPDATE entry SET operation = 'other' WHERE seq = 4",
+    "a kind": "UPDATE entry SET kind = 'refund' WHERE seq = 5",
+    "a hash": "UPDATE entry SET hash = 'ff' || substr(hash, 3) WHERE seq = 4",
+    "the last": "UPDATE entry SET at = '2020-01-01T00:00:00.000000+00:00' WHERE seq = (SELECT max(seq) FROM entry)",
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_an_entry_that_is_edited(url, what):
+    tamper(url, EDITS[what])
+    told = found(url)
+    assert not told
+    assert told.bad_entry is not None
+    assert "NOT VALID" in str(told)
+
+
+@pytest.mark.parametrize("seq", [1, 2, 5, 9])
+def test_an_entry_that_is_taken_out(url, seq):
+    tamper(url, f"DELETE FROM entry WHERE seq = {seq}")
+    told = found(url)
+    assert (told.valid, told.bad_entry) == (False, seq)
+    assert f"entry {seq} is missing" in told.problem
+
+
+def test_entries_that_change_places(url):
+    tamper(
+        url,
+        "UPDATE entry SET seq = 1000 WHERE seq = 4",
+        "UPDATE entry SET seq = 4 WHERE seq = 7",
+        "UPDATE entry SET seq = 7 WHERE seq = 1000",
+    )
+    assert found(url).bad_entry == 4
+
+
+def test_totals_that_are_set_back(url):
+    tamper(url, "UPDATE budget SET cost = 0")
+    assert "the running total of the budget" in found(url).problem
+
+
+def test_totals_of_blocks_that_are_set_back(url):
+    tamper(url, "UPDATE block SET cost = 0")
+    assert "totals of blocks" in found(url).problem
+    tamper(url, "DELETE FROM block")
+    assert "totals of blocks" in found(url).problem
+
+
+def test_a_budget_that_is_widened(url):
+    tamper(url, "UPDATE budget SET body = replace(body, '16.0', '99.0') WHERE name = 'clinic'")
+    assert "defined otherwise than its entries say" in found(url).problem
+
+
+def test_a_budget_that_is_taken_out(url):
+    tamper(url, "DELETE FROM block", "DELETE FROM budget WHERE name = 'clinic/analyst/amina'")
+    assert "budgets and entries disagree" in found(url).problem
+
+
+def test_answers_that_are_changed_or_taken_out_or_put_in(url):
+    tamper(url, ("UPDATE answer SET content = :new WHERE operation = 'q0'", {"new": b"another"}))
+    assert "is not what was committed" in found(url).problem
+    with Ledger.open(url) as ledger, pytest.raises(LedgerDamaged, match="was changed or lost"):
+        ledger.answer("q0", analyst="amina")
+    tamper(url, "DELETE FROM answer WHERE operation = 'q0'")
+    assert "the answer to operation 'q0' is gone" in found(url).problem
+    put = "INSERT INTO answer (operation, media, content) VALUES ('reserved', 'text/plain', :new)"
+    tamper(url, (put, {"new": b"x"}))
+    assert not found(url)
+
+
+def test_a_tail_that_is_cut_off_is_told_by_its_totals(url):
+    tamper(url, "DELETE FROM entry WHERE seq > 12", "DELETE FROM answer WHERE operation = 'q2'")
+    assert "running total" in found(url).problem
+
+
+def test_a_tail_that_is_cut_off_with_totals_made_to_fit_is_told_by_the_anchor_alone(url, tmp_path):
+    with Ledger.open(url) as ledger:
+        entries = list(ledger.entries())
+    last = [entry for entry in entries if entry.kind == "reserve"][-1]
+    paid = {name: due["cost"] for name, due in last.record["budgets"].items()}
+    cut = [f"UPDATE budget SET cost = cost - {cost} WHERE name = '{name}'" for name, cost in paid.items()]
+    tamper(url, f"DELETE FROM entry WHERE seq >= {last.seq}", *cut)
+    told = found(url)
+    assert told.valid
+    assert "not anchored" in told.anchored
+    told = found(url, anchor=tmp_path / "anchor")
+    assert not told
+    assert "its end was lost" in told.problem
+    with pytest.raises(LedgerDamaged, match="is behind its anchor"):
+        Ledger.open(url, anchor=tmp_path / "anchor")
+
+
+def test_a_history_that_is_chained_anew_is_told_by_the_anchor(url, tmp_path):
+    rewritten(url, lambda entries: [replace(entry, at="2020" + entry.at[4:]) for entry in entries])
+    assert found(url).valid
+    assert "is not what the anchor says it was" in found(url, anchor=tmp_path / "anchor").problem
+
+
+def charged_less(entries):
+    """The first reservation pays one unit, and says so everywhere."""
+    for entry in entries:
+        if entry.operation == "q0" and entry.kind == "reserve":
+            due = {name: {**paid, "cost": 1} for name, paid in entry.record["budgets"].items()}
+            entry = with_body(entry, budgets=due)
+        yield entry
+
+
+def change_of(kind, operation, **changes):
+    return lambda entries: [
+        with_body(entry, **changes) if (entry.kind, entry.operation) == (kind, operation) else entry
+        for entry in entries
+    ]
+
+
+def due(cost, version):
+    return {name: {"cost": cost, "delta": 0, "version": version} for name in ("clinic", "clinic/analyst/amina")}
+
+
+RULES = {
+    "a charge that is too small": (charged_less, "less than its event costs"),
+    "a charge below nothing": (
+        change_of(
+            "reserve",
+            "q0",
+            budgets=due(-5, 1),
+        ),
+        "less than nothing",
+    ),
+    "a budget that is left out": (
+        change_of("reserve", "q0", budgets={"clinic": {"cost": 2**56, "delta": 0, "version": 1}}),
+        "does not charge all the budgets",
+    ),
+    "an event that a pure budget does not take": (
+        change_of("reserve", "q0", event=Gaussian(noise_multiplier=3).to_dict()),
+        "breaks the rules",
+    ),
+    "an event that cannot be read": (change_of("reserve", "q0", event={"type": "Nothing"}), "breaks the rules"),
+    "a charge of another version": (
+        change_of(
+            "reserve",
+            "q0",
+            budgets=due(2**57, 2),
+        ),
+        "another version",
+    ),
+    "another holder": (change_of("commit", "q0", holder="someone"), "another holder"),
+    "a start that is taken out": (
+        lambda entries: [e for e in entries if (e.kind, e.operation) != ("start", "q0")],
+        "was not started",
+    ),
+    "a reservation that is taken out": (
+        lambda entries: [e for e in entries if (e.kind, e.operation) != ("reserve", "q0")],
+        "was not reserved",
+    ),
+    "a kind that nobody knows": (
+        lambda entries: [replace(e, kind="gift") if e.kind == "start" else e for e in entries],
+        "nothing is known of the kind",
+    ),
+    "a refund of what was started": (
+        lambda entries: [*entries, Entry(0, entries[-1].at, "refund", "started", "amina", '{"reason":"x"}', "")],
+        "was not reserved",
+    ),
+    "a body that is no object": (
+        lambda entries: [replace(e, body="[]") if e.kind == "start" else e for e in entries],
+        "cannot be read",
+    ),
+    "a second opening": (
+        lambda entries: [*entries, Entry(0, entries[-1].at, "open", None, None, "{}", "")],
+        "a book is opened once",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", RULES)
+def test_a_book_that_is_chained_anew_has_to_keep_the_rules(url, what):
+    change, problem = RULES[what]
+    rewritten(url, change)
+    told = found(url)
+    assert not told
+    assert problem in told.problem
+    assert told.bad_entry is not None
+
+
+def test_more_than_the_budget_is_told(url):
+    def many(entries):
+        yield from entries
+        first = next(entry for entry in entries if entry.kind == "reserve" and not entry.record["blocks"])
+        for number in range(20):
+            yield replace(first, operation=f"more {number}")
+
+    rewritten(url, many)
+    assert "takes more than the budget" in found(url).problem
+
+
+def test_who_only_writes_cannot_change_what_is_there(url):
+    with Ledger.open(url) as ledger:
+        for statement in ("UPDATE {} SET operation = 'x'", "DELETE FROM {}"):
+            for table in ("entry", "answer"):
+                name = f"sitr.{table}" if "postgresql" in url else table
+                with pytest.raises(NotPermitted, match="only added to"), ledger.store.transaction() as connection:
+                    connection.execute(text(statement.format(name)))
+        assert ledger.verify().valid
+
+
+def test_progress_is_told(url):
+    with Ledger.open(url) as ledger:
+        seen = []
+        assert ledger.verify(progress=seen.append).valid
+        assert all(isinstance(number, int) for number in seen)
