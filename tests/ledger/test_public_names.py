@@ -1,0 +1,20 @@
+"""The public names of the ledger: exactly these, each with a docstring."""
+
+import inspect
+
+from sitr import ledger
+
+PUBLIC = ["Amount", "Answer", "Budget", "Entry", "Grant", "Head", "Ledger", "Point", "Statement", "Verification"]
+
+
+def test_the_public_names_are_exactly_these():
+    assert ledger.__all__ == PUBLIC
+
+
+def test_every_public_name_and_method_has_a_docstring():
+    for name in PUBLIC:
+        value = getattr(ledger, name)
+        assert inspect.getdoc(value), name
+        for method, found in vars(value).items():
+            if not method.startswith("_") and (inspect.isfunction(found) or isinstance(found, (property, classmethod))):
+                assert inspect.getdoc(found), f"{name}.{method}"
