@@ -1,0 +1,57 @@
+"""Statements: rounded to the safe side, exact beside them, and what would fit."""
+
+import pytest
+
+from sitr.accounting import ApproximateDP, Gaussian, PureDP
+from sitr.errors import BudgetExceeded, UnknownName
+from sitr.ledger import Budget
+
+
+def test_a_statement_says_it_all(ledger):
+    ledger.create_budget("clinic", Budget(epsilon=1, delta=1e-6, unit="patient"))
+    for number in range(3):
+        with ledger.reserve("clinic", Gaussian(noise_multiplier=20), analyst="amina", operation=f"q{number}") as grant:
+            grant.commit(1)
+    ledger.reserve("clinic", Gaussian(noise_multiplier=20), analyst="amina", operation="open")
+    ledger.reserve("clinic", Gaussian(noise_multiplier=20), analyst="amina", operation="back")
+    ledger.refund("back", reason="not run")
+    ledger.raise_budget("clinic", Budget(epsilon=2, delta=1e-6, unit="patient"), reason="ethics board 12")
+    told = ledger.statement("clinic")
+    assert told.operations == {"committed": 3, "refunded": 1, "reserved": 1}
+    assert told.event == Gaussian(noise_multiplier=20) * 4
+    assert told.spent == ledger.spent("clinic")
+    assert told.exact.upper < 1
+    assert told.head == ledger.head
+    text = str(told)
+    for words in ("patient", "ethics board 12", "if this sequence had been fixed in advance", "3 committed"):
+        assert words in text
+    points = ledger.burn_down("clinic")
+    assert [point.kind for point in points] == ["budget", *["reserve"] * 5, "refund", "raise"]
+    assert points[0].left == 1.0
+    assert points[-1].left > points[-2].left
+
+
+def test_a_statement_of_blocks_is_of_the_one_that_spent_most(ledger):
+    ledger.create_budget("clinic", Budget(epsilon=8, disjoint_by="ward"))
+    for blocks in (["a"], ["b"], ["b"], []):
+        ledger.reserve("clinic", PureDP(epsilon=1), analyst="amina", blocks=blocks)
+    told = ledger.statement("clinic")
+    assert (told.block, told.spent.value) == ("b", 3)
+    assert told.exact.upper == pytest.approx(3, rel=1e-6)
+
+
+def test_nothing_was_asked(ledger):
+    ledger.create_budget("clinic", Budget(epsilon=8))
+    told = ledger.statement("clinic")
+    assert (told.spent.value, told.exact.upper, told.operations) == (0, 0, {})
+    assert "none" in str(told)
+    with pytest.raises(UnknownName):
+        ledger.statement("school")
+
+
+def test_a_refusal_says_what_would_fit(ledger):
+    ledger.create_budget("clinic", Budget(rho=0.5, delta=1e-9))
+    with pytest.raises(BudgetExceeded, match=r"what fits: .*Gaussian\(noise_multiplier=1\.00\)"):
+        ledger.reserve("clinic", Gaussian(noise_multiplier=0.5), analyst="amina")
+    with pytest.raises(BudgetExceeded, match="δ-parts"):
+        ledger.reserve("clinic", ApproximateDP(epsilon=0.01, delta=1e-6), analyst="amina")
