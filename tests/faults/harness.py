@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -194,7 +194,7 @@ def campaign(
         nursery: Where workers come from.
         budget: How many events a book has room for.
         workers: How many work on it at once, all of which are killed.
-        longest: The longest time in seconds that a worker lives.
+        longest: The longest time in seconds that a worker works before it, and then the next, is killed.
         progress: Called after every round.
     """
     chance, total, began, books = random.Random(seed), Outcome(), time.monotonic(), 0
@@ -221,10 +221,11 @@ def _one_book(
         while outcome.kills < kills and ledger.remaining(DATASET).value > workers + 1:
             tag = f"k{outcome.kills}"
             jobs = [
-                Job(url, side, [f"{tag}-{number}-{turn}" for turn in range(budget)])
+                Job(url, side, [f"{tag}-{number}-{turn}" for turn in range(budget)], ready=f"{side}-{tag}-{number}")
                 for number in range(min(workers, kills - outcome.kills))
             ]
             children = [nursery.fork(job) for job in jobs]
+            _wait_for(Path(str(job.ready)) for job in jobs)
             for child in children:
                 time.sleep(chance.uniform(0, longest))
                 nursery.signal(child, signal.SIGKILL)
@@ -235,6 +236,13 @@ def _one_book(
             states = check(ledger, side, budget, outcome)
             _last_asked_again(ledger, side, tag, states, outcome)
     return outcome
+
+
+def _wait_for(files: Iterable[Path]) -> None:
+    until = time.monotonic() + 60
+    for file in files:
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.0005)
 
 
 def _last_asked_again(ledger: Ledger, side: str, tag: str, states: dict[str, str], outcome: Outcome) -> None:

@@ -62,6 +62,7 @@ def test_at_random(fresh, nursery):
     outcome = harness.campaign(fresh, RANDOM_KILLS, seed=1, nursery=nursery)
     assert outcome, outcome
     assert outcome.kills == RANDOM_KILLS
+    assert outcome.answers
 
 
 def test_nothing_leaves_before_the_anchor_knows_of_it(fresh, nursery, tmp_path):

@@ -39,6 +39,7 @@ class Job:
         operations: The ids to ask, one after the other.
         die_at: The point at which it kills itself, from 1 on; None: never.
         from_open: Whether points are counted from the opening on, or from the first operation.
+        ready: A file that it makes when the book is open.
         barrier: A file; work begins when it is there.
         options: For `Ledger.open`.
         ask: For `reserve`, besides.
@@ -49,6 +50,7 @@ class Job:
     operations: list[str]
     die_at: int | None = None
     from_open: bool = False
+    ready: str | None = None
     barrier: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     ask: dict[str, Any] = field(default_factory=dict)
@@ -91,6 +93,8 @@ def work(job: Job) -> None:
 def _work(job: Job, at: Points, side: Side) -> None:
     at.counting = job.from_open
     ledger = Ledger.open(job.url, **job.options)
+    if job.ready:
+        Path(job.ready).touch()
     if job.barrier:
         while not Path(job.barrier).exists():
             time.sleep(0.001)
