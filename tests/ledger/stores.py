@@ -17,16 +17,16 @@ POSTGRESQL = find_spec("sitr.ledger.postgres") is not None
 DURABLE = ["sqlite", *(["postgresql"] if POSTGRESQL else [])]
 ALL = ["memory", *DURABLE]
 
+NUMBERS = itertools.count(1)  # never twice, also in the same folder
 Fresh = Callable[[], str]
 
 
 def fresh(store: str, folder: Path) -> Fresh:
     """Return a function that makes the address of a new book at every call."""
-    numbers = itertools.count(1)
     if store == "memory":
         return lambda: "memory://"
     if store == "sqlite":
-        return lambda: f"sqlite:///{folder}/book{next(numbers)}.db"
+        return lambda: f"sqlite:///{folder}/book{next(NUMBERS)}.db"
     if not cluster.installed():
         pytest.skip(cluster.MISSING)
     return cluster.shared().fresh_database
