@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sitr.accounting import PureFilter, RDPFilter, ZCDPFilter
 from sitr.accounting.filters import WHOLE
-from sitr.errors import InvalidArgument, InvalidRecord
+from sitr.errors import InvalidArgument, LedgerDamaged
 from sitr.ledger import Budget
 from sitr.ledger.budget import Keeper, key, keys
 
@@ -60,7 +60,7 @@ def test_a_keeper_survives_its_record(budget):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"epsilon":1}', '{"epsilon":1,"filter":{"type":"magic"}}', "null"])
 def test_records_that_are_no_budget(text):
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(LedgerDamaged, match="a stored budget cannot be read"):
         Keeper.from_json(text)
 
 
