@@ -50,7 +50,7 @@ def long_book(path: Path, length: int) -> None:
 def _entries(id: str, previous: str, seq: int, operations: int, version: int, keeper: Any) -> Iterator[tuple[Any, ...]]:
     for turn in range(operations):
         request = Request("clinic", EVENT, "amina", f"q-{turn}", None, (), None)
-        reserve = request.body([request.charge("clinic", version, keeper)])
+        reserve = request.body(request.charges({"clinic": (version, keeper)}))
         commit = canonical({"bytes": 2, "holder": "h", "media": "text/plain", "sha256": sha256(b"42")})
         for kind, body in (("reserve", reserve), ("start", canonical({"holder": "h"})), ("commit", commit)):
             seq += 1

@@ -35,7 +35,7 @@ def test_the_ledger_is_named_by_a_path_an_address_or_the_environment(book):
     [
         ([], "Say which ledger: --ledger book.db"),
         (["--ledger", "memory://"], "gone when the command ends"),
-        (["--ledger", "mysql://localhost"], "names no store of a ledger"),
+        (["--ledger", "mysql://localhost"], "this is not the address of a ledger"),
         (["--ledger", "no such file.db"], "there is no ledger"),
     ],
 )

@@ -221,12 +221,13 @@ def _verified(book: Ledger, anchor: Path | None) -> Verification:
 def _verification_record(found: Verification) -> dict[str, Any]:
     spent = {name: {"share": cost, "delta_share": delta} for name, (cost, delta) in found.spent.items()}
     about = dataclasses.asdict(found) | {"head": head_record(found.head), "spent": spent}
-    return about | {"remarks": list(found.remarks)}
+    return about | {"remarks": list(found.remarks), "others": list(found.others)}
 
 
 def _verification_rows(found: Verification, anchored: bool) -> list[tuple[str, str]]:
     rows = [("verdict", f"valid: {found.head.seq} entries" if found.valid else f"NOT VALID: {found.problem}")]
     rows += [("bad entry", str(found.bad_entry))] if found.bad_entry is not None else []
+    rows += [("also", other) for other in found.others]
     rows += [("ledger", found.ledger), ("head", str(found.head)), ("anchor", found.anchored)]
     rows += [("note", PROVES)] if anchored else []
     so_far = "" if found.valid else ", by the entries that hold"

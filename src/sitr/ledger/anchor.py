@@ -76,5 +76,5 @@ def _mark(line: bytes) -> Mark | None:
     try:
         record = json.loads(line)
         return Mark(str(record["ledger"]), Head(int(record["seq"]), str(record["hash"])), str(record["at"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -130,7 +131,9 @@ def written(folder: Path, content: bytes) -> str:
     path = folder / sha256(content)
     beside = path.with_suffix(f".{os.getpid()}")
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not folder.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_folder(folder.parent)
         with open(beside, "wb", opener=owner_only) as file:
             file.write(content)
             file.flush()
@@ -146,28 +149,35 @@ def written(folder: Path, content: bytes) -> str:
     return path.name
 
 
-def content_of(kept: Kept, folder: Path | None, expected: str, operation: str) -> bytes:
+def content_of(kept: Kept, folder: Path | None, record: dict[str, Any]) -> bytes:
     """Return the bytes of a stored answer, if they still are what was committed.
 
     Args:
         kept: What the store has.
         folder: Where large answers are; with the book it may have been moved since.
-        expected: The sha256 that the entry names.
-        operation: Whose answer it is.
+        record: What the entry of the commit says.
 
     Raises:
         LedgerDamaged: They are gone, or others.
     """
     content = kept.content
     if kept.path is not None:
-        try:
-            content = (folder or Path()).joinpath(kept.path).read_bytes()
-        except OSError:
-            content = None
-    if content is None or sha256(content) != expected:
+        content = _read(folder.joinpath(kept.path) if folder else Path(kept.path), record["bytes"])
+    if content is None or sha256(content) != record["sha256"] or kept.media != record["media"]:
         where = f"its file {kept.path}" if kept.path else "the ledger"
         raise LedgerDamaged(
-            f"the stored answer of operation {operation!r} is not what was committed: {where} was changed or lost.",
+            f"a stored answer is not what was committed: {where} was changed or lost.",
             do="restore it from a backup; the entry has its sha256. To ask anew costs anew.",
         )
     return bytes(content)
+
+
+def _read(path: Path, size: int) -> bytes | None:
+    """The bytes of a file of the right size; nothing of a device, a pipe or something else that has no end."""
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode) or about.st_size != size:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None

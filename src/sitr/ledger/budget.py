@@ -20,6 +20,8 @@ from .entry import canonical
 
 FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp": RDPFilter}
 NAMES = {kind: name for name, kind in FILTERS.items()}
+# Limits and costs may differ so far, relatively, from what another machine works out: as far as filters allow anyway.
+TOLERANCE = 2.0**-40
 NEIGHBOURS = {"add_remove": "added or removed", "replace_one": "replaced"}
 
 
@@ -159,6 +161,11 @@ class Keeper:
         made.used = used
         return made
 
+    @property
+    def order(self) -> float | None:
+        """The Rényi order, which stays for ever; None where there is none."""
+        return dict(self.limits).get("alpha")
+
     @cached_property
     def _unused(self) -> Filter:
         return self.filter()
@@ -186,9 +193,30 @@ class Keeper:
         _check_raised(self.budget, budget)
         if self.kind != "rdp":
             return Keeper.of(budget)
-        alpha = dict(self.limits)["alpha"]
-        fixed = choose_filter(_number(budget.epsilon), _number(budget.delta), alpha=alpha, adjacency=budget.adjacency)
-        return Keeper.of(budget, fixed)
+        return Keeper.of(budget, Keeper.of(budget)._filter_at(dict(self.limits)["alpha"]))
+
+    def keeps_promise(self) -> bool:
+        """Whether the filter is of the kind of the promise, and its limits are no higher than that allows.
+
+        Example:
+            >>> keeper = Keeper.of(Budget(epsilon=1.0))
+            >>> (
+            ...     keeper.keeps_promise(),
+            ...     dataclasses.replace(keeper, limits=(("epsilon", 2.0), ("delta", 0.0))).keeps_promise(),
+            ... )
+            (True, False)
+        """
+        due = Keeper.of(self.budget)
+        if self.kind != due.kind:
+            return False
+        limits = dict(self.limits)
+        if self.kind == "rdp":  # of any order, which was the best when the budget was created
+            due = Keeper.of(self.budget, self._filter_at(limits["alpha"]))
+        return all(limits[name] <= most * (1 + TOLERANCE) for name, most in due.limits)
+
+    def _filter_at(self, alpha: float) -> RDPFilter:
+        epsilon, delta = _number(self.budget.epsilon), _number(self.budget.delta)
+        return choose_filter(epsilon, delta, alpha=alpha, adjacency=self.budget.adjacency)
 
     def rescaled(self, used: tuple[int, int], other: Keeper) -> tuple[int, int]:
         """Return what was used in units of another keeper's limits, rounded up.
@@ -255,6 +283,32 @@ def keys(datasets: Iterable[str], analyst: str, purpose: str | None) -> list[str
     """
     shares = ["", f"/analyst/{analyst}"] + ([] if purpose is None else [f"/purpose/{purpose}"])
     return sorted(dataset + share for dataset in datasets for share in shares)
+
+
+def block_kinds(keepers: Iterable[Keeper]) -> set[str]:
+    """Return the kinds of blocks that count apart in these budgets.
+
+    Example:
+        >>> block_kinds([Keeper.of(Budget(epsilon=1.0, disjoint_by="hospital")), Keeper.of(Budget(epsilon=1.0))])
+        {'hospital'}
+    """
+    return {str(keeper.budget.disjoint_by or keeper.budget.per) for keeper in keepers if keeper.budget.parallel}
+
+
+def check_share(whole: Budget, share: Budget) -> None:
+    """Refuse a share of a dataset's budget that speaks of others than the whole.
+
+    Raises:
+        InvalidArgument: They differ in whom they protect.
+    """
+    same = ("adjacency", "unit", "disjoint_by", "per")
+    other = [name for name in same if getattr(whole, name) != getattr(share, name)]
+    if other:
+        raise InvalidArgument(
+            f"a share differs from the budget of its dataset in {', '.join(other)}.",
+            why="a release is charged to both, and both speak of the same people.",
+            do=f"use that of the dataset: {whole}.",
+        )
 
 
 def _check_raised(old: Budget, new: Budget) -> None:

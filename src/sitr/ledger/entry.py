@@ -70,7 +70,7 @@ class Entry:
         """
         try:
             record = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
             raise LedgerDamaged(f"entry {self.seq} cannot be read: its body is no JSON object.")

@@ -67,7 +67,12 @@ class Forkable(Protocol):
 FORKING: WeakSet[Forkable] = WeakSet()
 
 
+# One fork at a time: two threads that fork would open each other's gates.
+_one = threading.Lock()
+
+
 def _before() -> None:
+    _one.acquire()
     for one in list(FORKING):
         one.before_fork()
 
@@ -75,6 +80,7 @@ def _before() -> None:
 def _after() -> None:
     for one in list(FORKING):
         one.after_fork()
+    _one.release()
 
 
-os.register_at_fork(before=_before, after_in_parent=_after)
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_one.release)

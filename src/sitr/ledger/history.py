@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from ..accounting import Bracket, Composed, Event, PureDP
 from ..accounting.filters import WHOLE
+from ..errors import SitrError
+from ..units import join
 from .budget import Budget
 from .entry import BEFORE_ALL, Entry, Head
 from .replay import Fault, Replay, broken, event_of
@@ -69,7 +71,7 @@ class History:
         spent, remaining = amounts(account.keeper, account.used)
         spending = [name for name, used in account.blocks.items() if any(used)]
         block = max(spending, key=lambda name: max(account.blocks[name]), default=None)
-        event = self._composed(block)
+        event, unreadable = self._composed(block)
         delta, exact = exact_of(account.keeper.budget, event)
         states = Counter(self._replay.operations[name].state for name in self._operations)
         return Statement(
@@ -85,6 +87,7 @@ class History:
             exact_delta=delta,
             exact=exact,
             claimed=event.claimed,
+            unreadable=unreadable,
             block=block,
             ledger=ledger,
             head=self._head,
@@ -98,16 +101,23 @@ class History:
             return True
         return entry.kind == "refund" and entry.operation in self._operations
 
-    def _composed(self, block: str | None) -> Event:
-        """All that one unit has to bear: what was released of everything, and of one block."""
-        counts: Counter[Event] = Counter()
+    def _composed(self, block: str | None) -> tuple[Event, int]:
+        """All that one unit has to bear, of everything and of one block; and how many charges could not be read."""
+        budget = self._replay.accounts[self.name].keeper.budget
+        counts, unreadable = Counter[Event](), 0
         for name in self._operations:
             operation = self._replay.operations[name]
             record: dict[str, Any] = operation.reserved.record
-            apart = self._replay.accounts[self.name].keeper.budget.parallel and record["blocks"]
-            if operation.state != "refunded" and (not apart or block in record["blocks"]):
-                counts[event_of(record["event"])] += 1
-        return Composed(tuple(counts.items())) if counts else PureDP(0.0)
+            apart = budget.parallel and record["blocks"]
+            if operation.state == "refunded" or (apart and block not in record["blocks"]):
+                continue
+            try:
+                event = event_of(record["event"])
+                join(budget.adjacency, event.adjacency)
+                counts[event] += 1
+            except SitrError:
+                unreadable += 1
+        return (Composed(tuple(counts.items())) if counts else PureDP(0.0)), unreadable
 
 
 def exact_of(budget: Budget, event: Event) -> tuple[float, Bracket]:

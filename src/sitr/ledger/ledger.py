@@ -27,14 +27,14 @@ from ..errors import (
 from . import schema
 from .anchor import read_marks, write_mark
 from .answer import Answer, content_of
-from .budget import Budget, Keeper, key
+from .budget import Budget, Keeper, check_share, key
 from .entry import Entry, Head, canonical
 from .grant import Grant, spent
 from .history import History, Point
 from .replay import Fault, Replay, broken
 from .request import Request
 from .statement import Amount, Statement, amounts, refusal
-from .store import Exceeded, Stale, Store, Total, Unfit, check_version
+from .store import Charge, Exceeded, Stale, Store, Total, Unfit, check_version
 from .verification import Verification, verify
 
 TRIES = 20  # how often a reservation is worked out again because a budget changed meanwhile
@@ -121,7 +121,7 @@ class Ledger:
             )
         ledger = cls(store, identity.id, Path(anchor) if anchor else None, answers)
         if ledger._anchor is not None and not ledger._hold_to(ledger._anchor):
-            ledger.write_anchor(ledger._anchor)
+            ledger._begin_anchor(ledger._anchor, identity.head)
         return ledger
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ class Ledger:
             raise InvalidArgument(f"{type(budget).__name__} is not a budget.", do="Budget(epsilon=1.0).")
         name = key(dataset, analyst=analyst, purpose=purpose)
         if name != dataset:
-            _check_share(self.budget(dataset), budget)
+            check_share(self.budget(dataset), budget)
         definition = Keeper.of(budget).to_json()
         body = canonical({"definition": definition, "name": name})
         try:
@@ -315,8 +315,8 @@ class Ledger:
         kept = self.store.kept(operation, analyst) if committed.analyst == analyst else None
         if kept is None:
             raise NotPermitted(f"operation {operation!r} is another analyst's.", do="ask for it under your own id.")
-        content = content_of(kept, self.answers, committed.record["sha256"], operation)
-        return Answer(content, kept.media, committed.time, self.name_of(entries["reserve"]))
+        content = content_of(kept, self.answers, committed.record)
+        return Answer(content, committed.record["media"], committed.time, self.name_of(entries["reserve"]))
 
     def allow(self, analyst: str) -> None:
         """Let a PostgreSQL role ask under its own name: it may execute the functions of the protocol and nothing else.
@@ -388,15 +388,19 @@ class Ledger:
     def _reserved(self, asked: Request) -> Entry:
         """Work out what is due, outside of any lock, and charge it; again, if a budget was changed meanwhile."""
         for _ in range(TRIES):
-            keepers = self._keepers(asked)
-            charges = [asked.charge(name, version, keeper) for name, (version, keeper) in keepers.items()]
+            charges = self._charges(asked)
             try:
                 return self.store.reserve(asked.operation, asked.analyst, asked.body(charges), charges, asked.budgets)
             except Stale:
                 self._defined.clear()
             except Exceeded as found:
-                raise refusal(found.name, keepers[found.name][1], found.used, asked.event) from None
+                keeper = self._keepers(asked)[found.name][1]
+                raise refusal(found.name, keeper, found.used, asked.event) from None
         raise LedgerUnavailable("budgets change faster than they can be charged.", do="ask again.")
+
+    def _charges(self, asked: Request) -> list[Charge]:
+        """What every budget that a request falls under is due."""
+        return asked.charges(self._keepers(asked))
 
     def _refunded(self, operation: str, reason: str) -> Entry:
         """Work out what a refund gives back, and give it; again, if a budget was raised meanwhile."""
@@ -413,13 +417,15 @@ class Ledger:
     def _keepers(self, asked: Request) -> dict[str, tuple[int, Keeper]]:
         """The budgets that a request falls under, as last read: the store says when that is too old."""
         names = tuple(asked.budgets)
-        if names not in self._defined:
+        found = self._defined.get(names)
+        if found is None:
             totals = self.store.totals(names)
             missing = set(asked.datasets) - {total.name for total in totals}
             if missing:
                 raise _unknown_budget(min(missing))
-            self._defined[names] = {total.name: (total.version, Keeper.from_json(total.body)) for total in totals}
-        return self._defined[names]
+            found = {total.name: (total.version, Keeper.from_json(total.body)) for total in totals}
+            self._defined[names] = found
+        return found
 
     def _known(self, asked: Request) -> Entry | None:
         """The reservation that was made under this id before, if it may go on; whatever else it is raises."""
@@ -427,7 +433,7 @@ class Ledger:
         reserved = entries.get("reserve")
         if reserved is None:
             return None
-        if reserved.analyst != asked.analyst or reserved.record.get("request") != asked.digest:
+        if reserved.analyst != asked.analyst or not asked.same_as(reserved.record):
             raise OperationTaken(
                 f"the operation id {asked.operation!r} stands for another request.",
                 why="an id names one release for ever, so that a retry is never charged or run twice.",
@@ -443,7 +449,21 @@ class Ledger:
             raise spent(asked.operation, "was started and has no answer")
         if "refund" in entries:
             raise spent(asked.operation, "was refunded")
+        if not (asked.paid_by(reserved.record, self._charges(asked)) or self._was_paid(reserved)):
+            raise spent(asked.operation, "was charged otherwise, or before a budget was changed")
         return reserved
+
+    def _was_paid(self, reserved: Entry) -> bool:
+        """Whether a reservation charged what its event cost when it was made, before a budget was raised or added."""
+        replay = Replay(recount=True)
+        try:
+            for entry in self.entries():
+                replay.apply(entry)
+                if entry.seq == reserved.seq:
+                    return True
+        except (Fault, NotPermitted):  # an analyst of PostgreSQL does not read the book
+            pass
+        return False
 
     def _total(self, name: str) -> Total:
         found = self.store.totals([name])
@@ -487,16 +507,25 @@ class Ledger:
                 f"the anchor at {anchor} is of ledger {_validate.shown(others[-1])}, and this one is {self.id}.",
                 do="look whether two books were exchanged.",
             )
-        latest = max((mark.head.seq for mark in marks), default=0)
-        found = next(self.entries(latest - 1), None) if latest else None
-        known = {mark.head for mark in marks if mark.head.seq == latest}
-        if latest and (found is None or known != {(found.seq, found.hash)}):
+        known = {mark.head for mark in marks}
+        lost = known - self.store.heads(sorted(seq for seq, _ in known))
+        if lost:
             raise LedgerDamaged(
-                f"the ledger at {self.store.place} is behind its anchor: entry {latest} is lost or changed.",
+                f"the ledger at {self.store.place} is behind its anchor: entry {min(lost).seq} is lost or changed.",
                 why="what was charged after an old copy was made would be forgotten.",
                 do="find the newest book; sitr ledger verify --anchor says where they part.",
             )
         return bool(marks)
+
+    def _begin_anchor(self, anchor: Path, head: Head) -> None:
+        """Write the first mark of a new book; for an old one, an anchor that knows nothing was lost."""
+        if head.seq > 1:
+            raise LedgerDamaged(
+                f"the anchor at {anchor} is missing or empty, and the book has {head.seq} entries.",
+                why="that its end was not cut off, nothing can show now.",
+                do="find the anchor; or begin a new one from today: sitr ledger anchor.",
+            )
+        write_mark(anchor, self.id, head)
 
 
 def _store(url: str, wait: float) -> tuple[Store, Path | None]:
@@ -511,7 +540,7 @@ def _store(url: str, wait: float) -> tuple[Store, Path | None]:
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         from .sqlite import SQLite
 
-        path = Path(rest[1:]).absolute()
+        path = Path(rest[1:]).resolve()  # one name for one book: logs and answers are beside it
         if os.path.isdir(path):  # False, too, where it cannot be reached
             raise InvalidArgument(f"{path} is a folder, and a ledger is a file in one.", do=ADDRESSES)
         return SQLite(path, wait), path.with_name(f"{path.name}.answers")
@@ -519,7 +548,7 @@ def _store(url: str, wait: float) -> tuple[Store, Path | None]:
         from .postgres import PostgreSQL
 
         return PostgreSQL(url, wait), None
-    raise InvalidArgument(f"{scheme!r:.40} names no store of a ledger.", do=ADDRESSES)
+    raise InvalidArgument("this is not the address of a ledger.", do=ADDRESSES)  # not shown: it may have a password
 
 
 ADDRESSES = "sqlite:///book.db, postgresql://user@host/database, or memory://."
@@ -534,17 +563,6 @@ def _check_none_lost(store: Store, create: bool, anchor: str | Path | None) -> N
             f"the anchor at {anchor} knows a ledger, and there is none at {store.place}.",
             why="a new book would forget everything that was charged.",
             do="find the book, or name a new anchor for a new one.",
-        )
-
-
-def _check_share(whole: Budget, share: Budget) -> None:
-    same = ("adjacency", "unit", "disjoint_by", "per")
-    other = [name for name in same if getattr(whole, name) != getattr(share, name)]
-    if other:
-        raise InvalidArgument(
-            f"a share differs from the budget of its dataset in {', '.join(other)}.",
-            why="a release is charged to both, and both speak of the same people.",
-            do=f"use that of the dataset: {whole}.",
         )
 
 

@@ -16,9 +16,11 @@ from .. import _validate
 from ..errors import ConnectionLost, InvalidArgument, LedgerUnavailable, MissingExtra, NotPermitted, UnknownName
 from . import schema
 from .entry import Entry, Head
-from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged, not_permitted
+from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged, not_permitted, older
 
 SCHEMA = "sitr"
+# Names are looked up in no schema that others may write to.
+SETTINGS = "-c lock_timeout={wait} -c synchronous_commit=on -c search_path=pg_catalog,pg_temp"
 
 # What analysts may execute.
 FOR_ANALYSTS = (
@@ -52,6 +54,8 @@ class PostgreSQL(Store):
             raise MissingExtra("a ledger in PostgreSQL needs psycopg.", do="pip install 'sitr[postgresql]'.")
         try:
             address = make_url(url).set(drivername="postgresql+psycopg")
+            if "@" in (address.host or ""):
+                raise ValueError("a password with @ in it: %40 is its code")
         except (ArgumentError, ValueError):
             raise InvalidArgument(
                 "the address of the ledger cannot be read.", do="postgresql://user@host/db."
@@ -60,7 +64,7 @@ class PostgreSQL(Store):
             address,
             poolclass=NullPool,
             isolation_level="AUTOCOMMIT",  # a function is one transaction; an owner's begin and end by our own words
-            connect_args={"options": f"-c lock_timeout={max(round(wait * 1000), 1)} -c synchronous_commit=on"},
+            connect_args={"options": SETTINGS.format(wait=max(round(wait * 1000), 1))},
         ).execution_options(schema_translate_map={None: SCHEMA})
         super().__init__(engine, f"postgresql://{address.host or address.query.get('host', '')}/{address.database}")
 
@@ -100,7 +104,13 @@ class PostgreSQL(Store):
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('sitr.book'))"))
             if connection.dialect.has_table(connection, "book", SCHEMA):
                 return  # another process was faster: its book is the book
-            connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+            if connection.dialect.has_schema(connection, SCHEMA):
+                raise NotPermitted(
+                    f"the database at {self.place} has a schema {SCHEMA} that is no ledger.",
+                    why="whoever made it could have put functions of their own there.",
+                    do=f"drop it, if nobody needs it: DROP SCHEMA {SCHEMA} CASCADE.",
+                )
+            connection.execute(text(f"CREATE SCHEMA {SCHEMA}"))
             schema.metadata.create_all(connection)
             connection.execute(insert(schema.book), {"id": id, "schema_version": schema.SCHEMA_VERSION})
             self._install(connection)
@@ -108,17 +118,25 @@ class PostgreSQL(Store):
 
     def allow(self, analyst: str) -> None:
         """Let a role execute the functions of the protocol, and nothing else."""
+        if _validate.name("analyst", analyst).lower() == "public" or len(analyst.encode()) > 63:
+            raise InvalidArgument(f"{_validate.shown(analyst)} is no role of PostgreSQL.", do="CREATE ROLE ... LOGIN.")
         with self.transaction() as connection:
-            role = connection.dialect.identifier_preparer.quote(_validate.name("analyst", analyst))
-            connection.execute(text(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"))
-            for function in FOR_ANALYSTS:
-                connection.execute(text(f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {role}"))
+            role = connection.dialect.identifier_preparer.quote_identifier(analyst)
+            grants = [f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"]
+            grants += [f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {role}" for function in FOR_ANALYSTS]
+            for grant in grants:  # by the driver: a name may have signs that SQLAlchemy reads as parameters
+                connection.connection.driver_connection.execute(grant)  # type: ignore[union-attr]
 
     def check_storage(self) -> None:
         """The server checks its own pages: pg_amcheck."""
 
     def _step(self, statement: str, **values: Any) -> Entry:
-        return self._with_driver(lambda driver: Entry(*driver.execute(statement, values).fetchone()))
+        before = self._latest
+        entry = self._with_driver(lambda driver: Entry(*driver.execute(statement, values).fetchone()))
+        if entry.seq <= before:
+            raise older(self.place)
+        self._latest = max(self._latest, entry.seq)
+        return entry
 
     def _read(self, statement: str, **values: Any) -> list[Any]:
         try:

@@ -39,7 +39,8 @@ BEGIN
     RETURN body;
 END $$;
 
--- Writes the next entry, in a transaction that holds the lock of the book: its row of sitr.book.
+-- Writes the next entry, in a transaction that holds the lock of the book: its row of sitr.book. Owners call it as well,
+-- from sessions that may look into other schemas first: so functions are named with theirs.
 CREATE OR REPLACE FUNCTION sitr.append_entry(p_kind text, p_operation text, p_analyst text, p_body text)
 RETURNS sitr.entry LANGUAGE plpgsql AS $$
 DECLARE
@@ -49,18 +50,36 @@ BEGIN
     SELECT b.id, e.seq, e.hash INTO STRICT before
     FROM sitr.book AS b LEFT JOIN LATERAL (SELECT seq, hash FROM sitr.entry ORDER BY seq DESC LIMIT 1) AS e ON true;
     made.seq := coalesce(before.seq, 0) + 1;
-    made.at := to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"');
+    made.at := pg_catalog.to_char(
+        pg_catalog.clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"');
     made.kind := p_kind;
     made.operation := p_operation;
     made.analyst := p_analyst;
     made.body := p_body;
-    made.hash := encode(sha256(convert_to(concat_ws(E'\n',
-        before.id, coalesce(before.hash, repeat('0', 64)), made.seq::text, made.at, made.kind,
+    made.hash := pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.concat_ws(E'\n',
+        before.id, coalesce(before.hash, pg_catalog.repeat('0', 64)), made.seq::text, made.at, made.kind,
         coalesce(made.operation, ''), coalesce(made.analyst, ''), made.body), 'UTF8')), 'hex');
     INSERT INTO sitr.entry (seq, at, kind, operation, analyst, body, hash)
     VALUES (made.seq, made.at, made.kind, made.operation, made.analyst, made.body, made.hash);
     RETURN made;
 END $$;
+
+-- Whether a reservation has the form that the ledger writes: what it could not read would spoil the book for everyone.
+CREATE OR REPLACE FUNCTION sitr.well_formed(p_asked jsonb, p_body text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT (SELECT array_agg(name ORDER BY name COLLATE "C") FROM jsonb_object_keys(p_asked) AS name)
+            = ARRAY['blocks', 'budgets', 'datasets', 'event', 'purpose', 'request']
+        AND jsonb_typeof(p_asked -> 'event') = 'object' AND jsonb_typeof(p_asked -> 'request') = 'string'
+        AND jsonb_typeof(p_asked -> 'purpose') IN ('string', 'null')
+        AND (SELECT bool_and(jsonb_typeof(one) = 'string' AND one #>> '{}' !~ '/|[[:cntrl:]]') AND count(*) = count(DISTINCT one)
+             FROM jsonb_array_elements(p_asked -> 'datasets') AS one)
+        AND (SELECT coalesce(bool_and(jsonb_typeof(one) = 'string'), true) AND count(*) = count(DISTINCT one)
+             FROM jsonb_array_elements(p_asked -> 'blocks') AS one)
+        -- json, not jsonb: 1e17 is a whole number to the one and not to others
+        AND (SELECT bool_and(due ->> 'cost' ~ '^[0-9]{1,19}$' AND due ->> 'delta' ~ '^[0-9]{1,19}$'
+                 AND due ->> 'version' ~ '^[0-9]{1,9}$' AND json_typeof(due -> 'cost') = 'number'
+                 AND json_typeof(due -> 'delta') = 'number' AND json_typeof(due -> 'version') = 'number')
+             FROM json_each(p_body::json -> 'budgets') AS each(name, due))
+$$;
 
 -- Charges one budget: the conditional UPDATE changes its row only if the promise still holds after it.
 CREATE OR REPLACE FUNCTION sitr.charged(p_budget sitr.budget, p_due jsonb, p_blocks text[]) RETURNS boolean
@@ -120,11 +139,16 @@ DECLARE
     due jsonb := asked -> 'budgets';
     datasets text[] := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'datasets'));
     blocks text[] := '{}';
+    kind text := NULL;
+    rules jsonb;
     found sitr.budget;
     charged boolean := false;
     budgets integer := 0;
     wholes integer := 0;
 BEGIN
+    IF sitr.well_formed(asked, p_body) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the request is not of the form that a ledger writes';
+    END IF;
     IF jsonb_array_length(asked -> 'blocks') > 0 THEN
         blocks := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'blocks'));
     END IF;
@@ -137,6 +161,11 @@ BEGIN
             WHERE share IS NOT NULL))
         ORDER BY b.name COLLATE "C"
     LOOP
+        rules := found.body::jsonb;
+        IF blocks <> '{}' AND kind <> coalesce(rules ->> 'disjoint_by', rules ->> 'per') THEN
+            RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'blocks of two kinds in one release';
+        END IF;
+        kind := coalesce(rules ->> 'disjoint_by', rules ->> 'per', kind);
         charged := due ? found.name AND sitr.charged(found, due -> found.name, blocks);
         EXIT WHEN NOT charged;
         budgets := budgets + 1;
@@ -152,8 +181,11 @@ END $$;
 CREATE OR REPLACE FUNCTION sitr.start(p_operation text, p_analyst text, p_body text) RETURNS sitr.entry
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    body jsonb := sitr.checked(p_operation, p_analyst, p_body);
+    asked jsonb := sitr.checked(p_operation, p_analyst, p_body);
 BEGIN
+    IF coalesce(asked ->> 'holder', '') !~ '^[0-9a-f]{64}$' OR jsonb_typeof(asked -> 'holder') <> 'string' THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the holder is no sha256';
+    END IF;
     PERFORM FROM sitr.book FOR UPDATE;
     IF ARRAY(SELECT kind || ' ' || analyst FROM sitr.entry WHERE operation = p_operation ORDER BY seq)
         <> ARRAY['reserve ' || p_analyst]
@@ -174,11 +206,16 @@ BEGIN
     IF ARRAY(
         SELECT concat_ws(' ', kind, analyst, CASE kind WHEN 'start' THEN body::jsonb ->> 'holder' END)
         FROM sitr.entry WHERE operation = p_operation ORDER BY seq
-    ) <> ARRAY['reserve ' || p_analyst, 'start ' || p_analyst || ' ' || p_holder] OR p_holder IS NULL
+    ) <> ARRAY['reserve ' || p_analyst, concat_ws(' ', 'start', p_analyst, encode(sha256(convert_to(p_holder, 'UTF8')), 'hex'))]
+        OR p_holder IS NULL OR asked ->> 'holder' IS DISTINCT FROM p_holder
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation was not started by this holder';
-    ELSIF p_content IS NOT NULL AND encode(sha256(p_content), 'hex') IS DISTINCT FROM asked ->> 'sha256' THEN
-        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the answer has another sha256';
+    ELSIF p_content IS NOT NULL AND encode(sha256(p_content), 'hex') IS DISTINCT FROM asked ->> 'sha256'
+        OR coalesce(asked ->> 'sha256', '') !~ '^[0-9a-f]{64}$' OR asked ->> 'media' IS DISTINCT FROM p_media
+        OR coalesce(p_body::json ->> 'bytes', '') !~ '^[0-9]{1,18}$'
+        OR octet_length(p_content) <> (asked ->> 'bytes')::bigint
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the answer is not the one that its entry describes';
     END IF;
     INSERT INTO sitr.answer (operation, media, content, path) VALUES (p_operation, p_media, p_content, p_path);
     RETURN sitr.append_entry('commit', p_operation, p_analyst, p_body);
@@ -195,16 +232,17 @@ CREATE OR REPLACE FUNCTION sitr.totals(p_names text[]) RETURNS SETOF sitr.budget
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT * FROM sitr.budget
     WHERE name = ANY (p_names)
-        AND (sitr.is_owner() OR name NOT LIKE '%/analyst/%' OR name = split_part(name, '/', 1) || '/analyst/' || session_user)
+        AND (split_part(name, '/', 2) <> 'analyst' OR name = split_part(name, '/', 1) || '/analyst/' || session_user
+             OR sitr.is_owner())
     ORDER BY name COLLATE "C"
 $$;
 
--- The entries of an operation; of another's, only that they are there.
+-- The entries of an operation; of another's, only that they are there: a hash would let one guess what it is of.
 CREATE OR REPLACE FUNCTION sitr.operation(p_operation text) RETURNS SETOF sitr.entry
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT seq, at, kind, operation, analyst,
-        CASE WHEN analyst = session_user OR sitr.is_owner() THEN body ELSE '{}' END, hash
-    FROM sitr.entry WHERE operation = p_operation ORDER BY seq
+    SELECT seq, at, kind, operation, analyst, CASE WHEN mine THEN body ELSE '{}' END, CASE WHEN mine THEN hash ELSE '' END
+    FROM (SELECT *, analyst = session_user OR sitr.is_owner() AS mine FROM sitr.entry WHERE operation = p_operation) AS e
+    ORDER BY seq
 $$;
 
 -- A stored answer, to the analyst who asked for it.

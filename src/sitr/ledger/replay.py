@@ -10,12 +10,9 @@ from typing import Any
 from ..accounting import Event
 from ..accounting.filters import MOST
 from ..errors import LedgerDamaged, SitrError
-from .budget import Keeper, keys
-from .entry import KINDS, Entry, canonical
+from .budget import TOLERANCE, Keeper, block_kinds, check_share, key, keys
+from .entry import KINDS, Entry, canonical, sha256
 from .store import Charge
-
-# A charge may differ in its last digits from what another machine, or a later version, works out for the same event.
-TOLERANCE = 1e-9
 
 
 class Fault(Exception):
@@ -78,7 +75,7 @@ class Operation:
     reserved: Entry
     state: str = "reserved"
     holder: str = ""
-    sha256: str = ""
+    committed: Entry | None = None
 
 
 class Replay:
@@ -104,7 +101,7 @@ class Replay:
             raise Fault(f"nothing is known of the kind {entry.kind!r}")
         try:
             step(entry, entry.record)
-        except (KeyError, TypeError, AttributeError, ValueError, LedgerDamaged) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError, OverflowError, LedgerDamaged) as error:
             if isinstance(error, SitrError):
                 raise Fault(error.what) from None
             raise Fault("its body lacks something, or has something of the wrong kind") from None
@@ -117,14 +114,21 @@ class Replay:
         """The form of the tables changed; what was spent did not."""
 
     def _budget(self, entry: Entry, record: dict[str, Any]) -> None:
-        if record["name"] in self.accounts:
-            raise Fault(f"the budget {record['name']!r} was created before")
-        self.accounts[record["name"]] = Account([Keeper.from_json(record["definition"])])
+        name, keeper = record["name"], Keeper.from_json(record["definition"])
+        if name in self.accounts:
+            raise Fault(f"the budget {name!r} was created before")
+        if not keeper.keeps_promise():
+            raise Fault(f"the filter of the budget {name!r} allows more than it promises")
+        dataset = name.partition("/")[0]
+        if name != dataset:
+            check_share(self.accounts[dataset].keeper.budget, keeper.budget)
+        self.accounts[name] = Account([keeper])
 
     def _raise(self, entry: Entry, record: dict[str, Any]) -> None:
         account = self.accounts[record["name"]]
         keeper = Keeper.from_json(record["definition"])
-        if account.keeper.raised(keeper.budget) != keeper:
+        due = account.keeper.raised(keeper.budget)  # refuses what does not raise it
+        if keeper.kind != due.kind or not keeper.keeps_promise() or keeper.order != due.order:
             raise Fault("the raised budget has another filter than the rules give it")
         account.whole = account.keeper.rescaled(account.whole, keeper)
         account.blocks = {name: account.keeper.rescaled(used, keeper) for name, used in account.blocks.items()}
@@ -134,35 +138,45 @@ class Replay:
         operation = _named(entry)
         if operation in self.operations:
             raise Fault(f"operation {operation!r} was reserved before")
-        known = [
-            name for name in keys(record["datasets"], str(entry.analyst), record["purpose"]) if name in self.accounts
-        ]
-        if sorted(record["budgets"]) != known:
-            raise Fault("it does not charge all the budgets that it falls under")
-        for charge in charges_of(record, {name: self.accounts[name].keeper for name in known}):
-            self._charge(charge, record["event"])
+        keepers = self._keepers_of(entry, record)
+        charges = charges_of(record, keepers)
+        for charge in charges:
+            self._charge(charge)
         self.operations[operation] = Operation(entry)
+        if self._recount:  # last: a charge that is too small is one all the same
+            for charge in charges:
+                _check_paid(charge, keepers[charge.name], record["event"])
 
-    def _charge(self, charge: Charge, event: dict[str, Any]) -> None:
+    def _keepers_of(self, entry: Entry, record: dict[str, Any]) -> dict[str, Keeper]:
+        """What keeps the budgets that a reservation charges, which are all that it falls under."""
+        for dataset in record["datasets"]:
+            key(dataset)  # refuses what is no dataset, such as the name of a share
+        names = keys(record["datasets"], str(entry.analyst), record["purpose"])
+        keepers = {name: self.accounts[name].keeper for name in names if name in self.accounts}
+        if sorted(record["budgets"]) != sorted(keepers) or not set(record["datasets"]) <= keepers.keys():
+            raise Fault("it does not charge all the budgets that it falls under")
+        if len(set(record["blocks"])) < len(record["blocks"]) or len(set(names)) < len(names):
+            raise Fault("it names a block or a dataset twice")
+        if record["blocks"] and len(block_kinds(keepers.values())) > 1:
+            raise Fault("it names blocks of two kinds")
+        return keepers
+
+    def _charge(self, charge: Charge) -> None:
         account = self.accounts[charge.name]
         if charge.version != account.version:
             raise Fault(f"it was worked out for another version of the budget {charge.name!r}")
-        if min(charge.cost, charge.delta) < 0:
-            raise Fault("it charges less than nothing")
-        if self._recount:
-            due = account.keeper.units(event_of(event))
-            if any(paid < owed * (1 - TOLERANCE) for paid, owed in zip(charge[2:4], due, strict=True)):
-                raise Fault(f"it charges {charge.name!r} less than its event costs")
+        if any(type(units) is not int or units < 0 for units in (charge.cost, charge.delta)):
+            raise Fault("it charges less than nothing, or no whole number")
         if max(account.add(charge)) > MOST:
             raise Fault(f"it takes more than the budget {charge.name!r} had left")
 
     def _start(self, entry: Entry, record: dict[str, Any]) -> None:
-        self._pass(entry, "reserved", "started").holder = record["holder"]
+        self._pass(entry, "reserved", "started").holder = str(record["holder"])
 
     def _commit(self, entry: Entry, record: dict[str, Any]) -> None:
         operation = self._pass(entry, "started", "committed")
-        operation.sha256 = record["sha256"]
-        if operation.holder != record["holder"]:
+        operation.committed = entry
+        if operation.holder != sha256(record["holder"].encode()):
             raise Fault("it was committed by another holder than it was started by")
 
     def _refund(self, entry: Entry, record: dict[str, Any]) -> None:
@@ -182,6 +196,12 @@ class Replay:
             raise Fault(f"operation {entry.operation!r} was not {before} by {entry.analyst!r}")
         operation.state = after
         return operation
+
+
+def _check_paid(charge: Charge, keeper: Keeper, event: dict[str, Any]) -> None:
+    due = keeper.units(event_of(event))
+    if charge.cost < due[0] * (1 - TOLERANCE) or charge.delta < due[1] * (1 - TOLERANCE):
+        raise Fault(f"it charges {charge.name!r} less than its event costs")
 
 
 def broken(entry: Entry, fault: Fault) -> LedgerDamaged:

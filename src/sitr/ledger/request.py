@@ -9,7 +9,7 @@ from typing import Any
 from .. import _validate
 from ..accounting import Event
 from ..errors import InvalidArgument
-from .budget import Keeper, keys
+from .budget import Keeper, block_kinds, keys
 from .entry import canonical, sha256
 from .store import Charge
 
@@ -58,8 +58,35 @@ class Request:
                 "the request cannot be written as JSON.", do="Pass text, numbers and lists."
             ) from None
 
-    def charge(self, name: str, version: int, keeper: Keeper) -> Charge:
-        """What one budget is due."""
+    def charges(self, keepers: Mapping[str, tuple[int, Keeper]]) -> list[Charge]:
+        """Return what every budget is due, in the order of names.
+
+        Raises:
+            InvalidArgument: Blocks of two kinds, or an event that costs nothing.
+        """
+        kinds = block_kinds(keeper for _, keeper in keepers.values())
+        if self.blocks and len(kinds) > 1:
+            raise InvalidArgument(
+                f"blocks of {' and of '.join(sorted(kinds))} cannot be named in one release.",
+                why="a block of one kind says nothing of those in the data of the other.",
+                do="read all of the data, without blocks; or make a release for each dataset.",
+            )
+        return [self._charge(name, version, keeper) for name, (version, keeper) in keepers.items()]
+
+    def same_as(self, record: Mapping[str, Any]) -> bool:
+        """Whether a reservation is of this request, by what it says and not by its digest alone."""
+        return all(record.get(name) == value for name, value in {**self.about, "request": self.digest}.items())
+
+    def paid_by(self, record: Mapping[str, Any], charges: list[Charge]) -> bool:
+        """Whether a reservation charged the budgets of today no less than they are due."""
+        paid = record["budgets"]
+        due = {name: (version, cost, delta) for name, version, cost, delta, _ in charges}
+        return paid.keys() == due.keys() and all(
+            (paid[name]["version"], paid[name]["cost"] >= cost, paid[name]["delta"] >= delta) == (version, True, True)
+            for name, (version, cost, delta) in due.items()
+        )
+
+    def _charge(self, name: str, version: int, keeper: Keeper) -> Charge:
         cost, delta = keeper.units(self.event)
         if cost == delta == 0:
             raise InvalidArgument(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection as Driver
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, case, create_engine, event, func, insert, literal_column, select, update
 from sqlalchemy import bindparam as given
@@ -24,23 +26,13 @@ from ..accounting.filters import MOST
 from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .disk import owner_only, sync_folder
-from .entry import BEFORE_ALL, Entry, Head, entry_hash, now
-from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged
+from .entry import BEFORE_ALL, Entry, Head, entry_hash, now, sha256
+from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, check_version, damaged, older
 
+T = TypeVar("T")
+LOGS = ("-wal", "-shm", "-journal")
 FOR_EVER = ("entry", "book", "answer")
-SHARED_DISKS = (
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "afs",
-    "ncpfs",
-    "fuse.sshfs",
-    "fuse.glusterfs",
-    "ceph",
-    "lustre",
-)
+SHARED_DISKS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "9p", "virtiofs", "vboxsf")
 APPEND_ONLY = """
 CREATE TRIGGER {table}_no_{what} BEFORE {what} ON {table} BEGIN
     SELECT RAISE(ABORT, 'a book is only added to');
@@ -74,7 +66,8 @@ GRANT = _prepared(
 _named = _budget.name.in_(select(func.json_each(given("names")).table_valued("value").c.value))
 TOTALS = _prepared(select(schema.budget).where(_named).order_by(_budget.name))
 _last = select(func.max(schema.entry.c.seq)).scalar_subquery()
-HEAD = _prepared(select(schema.entry.c.seq, schema.entry.c.hash).where(schema.entry.c.seq == _last))
+_id, _form = (select(column).scalar_subquery() for column in (schema.book.c.id, schema.book.c.schema_version))
+HEAD = _prepared(select(schema.entry.c.seq, schema.entry.c.hash, _id, _form).where(schema.entry.c.seq == _last))
 OPERATION = _prepared(
     select(schema.entry).where(schema.entry.c.operation == given("asked")).order_by(schema.entry.c.seq)
 )
@@ -106,6 +99,7 @@ class SQLite(Store):
     def __init__(self, path: Path | None, wait: float) -> None:
         self.path = path
         self._id = ""
+        self._file: tuple[int, int] | None = None
         engine = create_engine(
             URL.create("sqlite", database=str(path) if path else None),
             isolation_level="AUTOCOMMIT",  # transactions begin and end by our own words
@@ -148,7 +142,7 @@ class SQLite(Store):
             entries = _operation(driver, operation)
             if [(found.kind, found.analyst) for found in entries] != [("reserve", analyst), ("start", analyst)]:
                 raise Unfit
-            if entries[1].record["holder"] != holder:
+            if entries[1].record.get("holder") != sha256(holder.encode()):
                 raise Unfit
             driver.execute(KEEP, {"operation": operation, **kept._asdict()})
             return self._add(driver, "commit", operation, analyst, body)
@@ -165,12 +159,12 @@ class SQLite(Store):
                 empty = not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()
                 lost = "it is empty: what was charged in it is lost"
                 raise damaged(self.place, lost if empty else "it is an SQLite file, but no ledger")
-            row = connection.execute(select(schema.book)).first()
-            head = connection.exec_driver_sql(HEAD).first() if row else None
-            if row is None or head is None:
-                raise damaged(self.place, "it has no first entry")
-            self._id = row.id
-            return Identity(row.id, row.schema_version, Head(*head))
+            rows = connection.execute(select(schema.book)).all()
+            head = connection.exec_driver_sql(HEAD).first()
+            if len(rows) != 1 or head is None:
+                raise damaged(self.place, "it has no first entry, or says twice which book it is")
+            self._id = self._id or rows[0].id
+            return Identity(rows[0].id, rows[0].schema_version, Head(*head[:2]))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
         return self._with_driver(lambda driver: _totals(driver, names))
@@ -186,6 +180,8 @@ class SQLite(Store):
         if self.path is None:
             self._make_tables(id, body)
             return
+        if any(self.path.with_name(self.path.name + end).exists() for end in LOGS):
+            raise damaged(self.place, "its log is there, and the file itself is gone")
         # Only a whole book gets the name: nothing that is cut short, by a crash or by hand, passes for a new one.
         beside = self.path.with_name(f".{self.path.name}.{id}")
         try:
@@ -234,7 +230,10 @@ class SQLite(Store):
         return self._add(driver, kind, operation, analyst, body)
 
     def _add(self, driver: Driver, kind: str, operation: str | None, analyst: str | None, body: str) -> Entry:
-        seq, previous = driver.execute(HEAD).fetchone() or (0, BEFORE_ALL)
+        seq, previous, id, form = driver.execute(HEAD).fetchone() or (0, BEFORE_ALL, self._id, schema.SCHEMA_VERSION)
+        if id != self._id or seq < self._latest:
+            raise older(self.place)
+        check_version(form, self.place)
         entry = Entry(seq + 1, now(), kind, operation, analyst, body, "")
         row = {**vars(entry), "hash": entry_hash(self._id, previous, entry)}
         try:
@@ -256,7 +255,38 @@ class SQLite(Store):
                 _roll_back(driver)
                 raise
 
-        return self._with_driver(durable)
+        entry = self._with_driver(durable)
+        self._check_file()  # what was written to a file that was replaced meanwhile is lost
+        self._latest = max(self._latest, entry.seq)
+        return entry
+
+    def _with_driver(self, use: Callable[[Any], T]) -> T:
+        self._check_file()
+        return super()._with_driver(use)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        self._check_file()
+        with super().connection() as connection:
+            yield connection
+
+    def _check_file(self) -> None:
+        """Refuse a file that is not the one that was opened, or has a second name: each name has a log of its own."""
+        if self.path is None:
+            return
+        try:
+            about = self.path.stat()
+        except OSError:
+            raise older(self.place) from None
+        self._file = self._file or (about.st_dev, about.st_ino)
+        if self._file != (about.st_dev, about.st_ino):
+            raise older(self.place)
+        if about.st_nlink > 1 and not _made_just_now(self.path):
+            raise LedgerUnavailable(
+                f"the ledger at {self.place} has a second name (a hard link).",
+                why="SQLite keeps a log for each name, and what is charged under one is lost under the other.",
+                do="remove one of the two names while nobody uses the ledger.",
+            )
 
     def _roll_back(self, connection: Connection) -> None:
         if not connection.invalidated:
@@ -345,14 +375,31 @@ def _check_disk(path: Path) -> None:
     if not mounts.exists():  # not Linux: nothing is known of the disk
         return
     rows = [line.split() for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines()]
-    over = [(len(row[1]), row[2]) for row in rows if path.is_relative_to(row[1].replace("\\040", " "))]
-    kind = max(over, default=(0, ""))[1]
-    if kind in SHARED_DISKS:
+    if any(row[1] == str(path) for row in rows):
+        raise LedgerUnavailable(
+            f"the ledger at {path} is mounted as a file of its own.",
+            why="its log would be beside it here, and elsewhere for others: each could grant the last of a budget.",
+            do="mount the folder that it is in.",
+        )
+    over = [row for row in rows if path.is_relative_to(row[1].replace("\\040", " "))]
+    kind = (
+        max(enumerate(over), key=lambda at: (len(at[1][1]), at[0]))[1][2] if over else ""
+    )  # the last one mounted there
+    if kind in SHARED_DISKS or kind.startswith("fuse."):
         raise LedgerUnavailable(
             f"the ledger at {path} is on a network file system ({kind}).",
             why="two machines could each grant the last of a budget.",
             do="keep the file on a local disk, or the book in PostgreSQL.",
         )
+
+
+def _made_just_now(path: Path) -> bool:
+    """Whether the second name of a file is the one under which it was made, which goes."""
+    for beside in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        with contextlib.suppress(FileNotFoundError):
+            if beside.samefile(path):
+                beside.unlink(missing_ok=True)
+    return path.stat().st_nlink == 1
 
 
 def _there(path: Path) -> bool:

@@ -49,6 +49,7 @@ class Statement:
         exact_delta: The δ of `exact`.
         exact: The ε of `event`, if this sequence had been fixed in advance: a report, never a limit.
         claimed: Whether an event rests on a user's own numbers.
+        unreadable: How many charges name an event that cannot be read or composed, and are not in `event`.
         block: The block that `event` is of, where blocks count apart.
         ledger: The id of the book.
         head: Its end, which fixes all of it.
@@ -66,6 +67,7 @@ class Statement:
     exact_delta: float
     exact: Bracket
     claimed: bool
+    unreadable: int
     block: str | None
     ledger: str
     head: Head
@@ -88,6 +90,10 @@ class Statement:
         rows += (
             [("CLAIMED", "an event rests on its user's own numbers, which sitr cannot check")] if self.claimed else []
         )
+        if self.unreadable:
+            rows.append(
+                ("UNREADABLE", f"{self.unreadable} charges name no event that can be composed: sitr ledger verify")
+            )
         rows.append(("operations", ", ".join(f"{count} {state}" for state, count in self.operations.items()) or "none"))
         return [*rows, ("head", f"{self.head} of ledger {self.ledger}")]
 

@@ -1,7 +1,7 @@
 """Where a book is kept. A store makes each step one durable transaction; what a step means is decided above it.
 
-This is what SQLite and PostgreSQL have in common. Errors of drivers end here: they become errors of sitr without cause
-or context, since a driver's message may hold an address or a password.
+This is what SQLite and PostgreSQL have in common. Errors of drivers end here: a driver's message may hold an address,
+or what was asked, so they become errors of sitr, in its own words.
 """
 
 from __future__ import annotations
@@ -136,6 +136,7 @@ class Store(ABC):
         self.engine, self.place = engine, place
         self._connections = Connections(engine, alone=alone)
         self._pid = os.getpid()
+        self._latest = 0  # the last entry that this process knows of: a book that ends before it is an older one
         self._turn: AbstractContextManager[Any] = nullcontext()
 
     # Steps of the protocol: each is one durable transaction.
@@ -279,6 +280,12 @@ class Store(ABC):
                 return
             after = rows[-1].seq
 
+    def heads(self, places: Sequence[int]) -> set[Head]:
+        """Return the entries at these places, as far as there are any."""
+        asked = select(schema.entry.c.seq, schema.entry.c.hash).where(schema.entry.c.seq.in_(places))
+        with self.connection() as connection:
+            return {Head(*row) for row in connection.execute(asked)}
+
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """The whole book as it is at one moment, whoever writes meanwhile."""
@@ -319,7 +326,8 @@ class Store(ABC):
             try:
                 return self._connections.lend(use)
             except (self.engine.dialect.loaded_dbapi.Error, SQLAlchemyError) as error:
-                raise self._explained(getattr(error, "orig", error)) from None
+                explained = self._explained(getattr(error, "orig", error))
+        raise explained  # out here: it has no context, which would hold what the driver said
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -461,6 +469,15 @@ def damaged(place: str, what: str) -> LedgerDamaged:
         f"the ledger at {place} is damaged: {what}.",
         why="a charge may be missing from it.",
         do="keep the file, restore the newest backup beside it, and compare both with the anchor: sitr ledger verify.",
+    )
+
+
+def older(place: str) -> LedgerDamaged:
+    """The book ends before what was read of it."""
+    return LedgerDamaged(
+        f"the ledger at {place} was put back to an older copy, or exchanged, while it was open; nothing was granted.",
+        why="what was charged since that copy was made would be forgotten.",
+        do="find the newest book, and verify it against its anchor.",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..accounting.filters import WHOLE
 from ..errors import LedgerDamaged
 from .anchor import Mark, read_marks
 from .answer import content_of
@@ -14,6 +15,7 @@ from .entry import BEFORE_ALL, Entry, Head, entry_hash
 from .replay import Fault, Replay
 from .store import Snapshot, Store
 
+MOST_TOLD = 100  # of what is wrong, and of remarks
 NOT_ANCHORED = "not anchored: that the end of the book was not cut off, nothing here can show"
 
 
@@ -26,13 +28,14 @@ class Verification:
         valid: Whether everything held.
         head: The last entry that holds.
         bad_entry: The first that does not, if any.
-        problem: What is wrong.
+        problem: What is wrong with it, or with the book.
+        others: What else is wrong; after a break of the chain nothing more is read.
         anchored: How far an anchor vouches for it.
         spent: What every budget has used, worked out again, as a share of its limit; (cost, δ-parts).
         remarks: What is odd but breaks nothing, such as a clock that was set back.
 
     Example:
-        >>> print(Verification("b7c1", True, Head(3, "9f" * 32), None, "", NOT_ANCHORED, {}, ()))
+        >>> print(Verification("b7c1", True, Head(3, "9f" * 32), None, "", (), NOT_ANCHORED, {}, ()))
         valid: 3 entries, head 3:9f9f9f9f9f9f9f9f...
         not anchored: that the end of the book was not cut off, nothing here can show
     """
@@ -42,6 +45,7 @@ class Verification:
     head: Head
     bad_entry: int | None
     problem: str
+    others: tuple[str, ...]
     anchored: str
     spent: dict[str, tuple[float, float]]
     remarks: tuple[str, ...]
@@ -51,11 +55,11 @@ class Verification:
 
     def __str__(self) -> str:
         found = f"valid: {self.head.seq} entries, head {self.head}" if self.valid else f"NOT VALID: {self.problem}"
-        return "\n".join([found, self.anchored, *self.remarks])
+        return "\n".join([found, *self.others, self.anchored, *self.remarks])
 
 
 class Wrong(Exception):
-    """The first thing that does not hold: the entry, if it is one, and what is wrong."""
+    """Something that does not hold: the entry, if it is one, and what is wrong."""
 
     def __init__(self, seq: int | None, what: str) -> None:
         super().__init__(what)
@@ -66,53 +70,75 @@ def verify(
     store: Store, ledger: str, answers: Path | None, anchor: Path | None, progress: Callable[[int], object] | None
 ) -> Verification:
     """Read the whole book and check it; see `Ledger.verify`."""
-    replay, remarks = Replay(recount=True), list[str]()
-    head, wrong = Head(0, BEFORE_ALL), Wrong(None, "")
-    marks: dict[int, list[Mark]] = defaultdict(list)
-    for mark in read_marks(anchor) if anchor else ():
-        marks[mark.head.seq].append(mark)
-    before = ""
+    reading = _Reading(ledger, read_marks(anchor) if anchor else [])
     try:
         with store.snapshot() as snapshot:
             for entry in snapshot.entries():
-                head = _follow(ledger, head, entry, replay)
-                if entry.at < before:
-                    remarks.append(f"entry {entry.seq} is dated before the one it follows: a clock was set back")
-                before = entry.at
-                _check_marks(ledger, head, marks.pop(entry.seq, []))
+                reading.take(entry)
                 if progress is not None and entry.seq % 1000 == 0:
                     progress(entry.seq)
-            _check_totals(snapshot, replay)
-            _check_answers(snapshot, replay, answers)
-        _check_end(head, marks)
+            _check_totals(snapshot, reading.replay)
+            _check_answers(snapshot, reading.replay, answers)
+        reading.check_end()
         store.check_storage()
     except Wrong as found:
-        wrong = found
+        reading.wrong.append(found)
     except LedgerDamaged as error:
-        wrong = Wrong(None, error.what)
-    return Verification(
-        ledger=ledger,
-        valid=not wrong.what,
-        head=head,
-        bad_entry=wrong.seq,
-        problem=wrong.what,
-        anchored=_anchored(anchor),
-        spent={name: (account.used[0] / 2**60, account.used[1] / 2**60) for name, account in replay.accounts.items()},
-        remarks=tuple(remarks[:10]),
-    )
+        reading.wrong.append(Wrong(None, error.what))
+    return reading.verification(_anchored(anchor))
 
 
-def _follow(ledger: str, head: Head, entry: Entry, replay: Replay) -> Head:
-    """Check that an entry stands where it belongs, and apply it."""
-    if entry.seq != head.seq + 1:
-        raise Wrong(head.seq + 1, f"entry {head.seq + 1} is missing")
-    if entry_hash(ledger, head.hash, entry) != entry.hash:
-        raise Wrong(entry.seq, f"entry {entry.seq} was changed, or does not follow entry {head.seq} of this ledger")
-    try:
-        replay.apply(entry)
-    except Fault as fault:
-        raise Wrong(entry.seq, f"entry {entry.seq} breaks the rules: {fault}") from None
-    return Head(entry.seq, entry.hash)
+class _Reading:
+    """The book while it is read. What breaks the chain ends it; an entry that breaks the rules is noted."""
+
+    def __init__(self, ledger: str, marks: list[Mark]) -> None:
+        self.replay = Replay(recount=True)
+        self.wrong: list[Wrong] = []
+        self._ledger, self._head, self._at = ledger, Head(0, BEFORE_ALL), ""
+        self._remarks: list[str] = []
+        self._marks: dict[int, list[Mark]] = defaultdict(list)
+        for mark in marks:
+            self._marks[mark.head.seq].append(mark)
+
+    def take(self, entry: Entry) -> None:
+        """Check that an entry stands where it belongs, and apply it."""
+        if entry.seq != self._head.seq + 1:
+            raise Wrong(self._head.seq + 1, f"entry {self._head.seq + 1} is missing")
+        if entry_hash(self._ledger, self._head.hash, entry) != entry.hash:
+            where = f"entry {self._head.seq} of this ledger"
+            raise Wrong(entry.seq, f"entry {entry.seq} was changed, or does not follow {where}")
+        self._head = Head(entry.seq, entry.hash)
+        if any((mark.ledger, mark.head) != (self._ledger, self._head) for mark in self._marks.pop(entry.seq, [])):
+            raise Wrong(entry.seq, f"entry {entry.seq} is not what the anchor says it was")
+        if entry.at < self._at:
+            self._remarks.append(f"entry {entry.seq} is dated before the one it follows: a clock was set back")
+        self._at = entry.at
+        try:
+            self.replay.apply(entry)
+        except Fault as fault:
+            self.wrong.append(Wrong(entry.seq, f"entry {entry.seq} breaks the rules: {fault}"))
+
+    def check_end(self) -> None:
+        """The book has everything that the anchor knows."""
+        if self._marks:
+            ends = f"the book ends at {self._head.seq}: its end was lost"
+            raise Wrong(None, f"the anchor knows entry {max(self._marks)}, and {ends}")
+
+    def verification(self, anchored: str) -> Verification:
+        """Return what was found."""
+        first = self.wrong[0] if self.wrong else Wrong(None, "")
+        used = {name: account.used for name, account in self.replay.accounts.items()}
+        return Verification(
+            ledger=self._ledger,
+            valid=not self.wrong,
+            head=self._head,
+            bad_entry=first.seq,
+            problem=first.what,
+            others=tuple(wrong.what for wrong in self.wrong[1 : MOST_TOLD + 1]),
+            anchored=anchored,
+            spent={name: (cost / WHOLE, delta / WHOLE) for name, (cost, delta) in used.items()},
+            remarks=tuple(self._remarks[:MOST_TOLD]),
+        )
 
 
 def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
@@ -133,23 +159,17 @@ def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
 
 def _check_answers(snapshot: Snapshot, replay: Replay, folder: Path | None) -> None:
     """Every committed answer is stored as it was, and no other."""
-    committed = {name: found.sha256 for name, found in replay.operations.items() if found.state == "committed"}
+    committed = {name: found.committed for name, found in replay.operations.items() if found.committed}
     for operation, kept in snapshot.answers():
-        if operation not in committed:
+        entry = committed.pop(operation, None)
+        if entry is None:
             raise Wrong(None, f"there is an answer to operation {operation!r}, which was not committed")
-        content_of(kept, folder, committed.pop(operation), operation)
+        try:
+            content_of(kept, folder, entry.record)
+        except LedgerDamaged as error:
+            raise Wrong(entry.seq, f"entry {entry.seq}: {error.what}") from None
     if committed:
         raise Wrong(None, f"the answer to operation {min(committed)!r} is gone")
-
-
-def _check_marks(ledger: str, head: Head, marks: list[Mark]) -> None:
-    if any((mark.ledger, mark.head) != (ledger, head) for mark in marks):
-        raise Wrong(head.seq, f"entry {head.seq} is not what the anchor says it was")
-
-
-def _check_end(head: Head, left: dict[int, list[Mark]]) -> None:
-    if left:
-        raise Wrong(None, f"the anchor knows entry {max(left)}, and the book ends at {head.seq}: its end was lost")
 
 
 def _anchored(anchor: Path | None) -> str:
