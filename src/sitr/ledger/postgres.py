@@ -121,7 +121,7 @@ class PostgreSQL(Store):
         if _validate.name("analyst", analyst).lower() == "public" or len(analyst.encode()) > 63:
             raise InvalidArgument(f"{_validate.shown(analyst)} is no role of PostgreSQL.", do="CREATE ROLE ... LOGIN.")
         with self.transaction() as connection:
-            role = connection.dialect.identifier_preparer.quote_identifier(analyst)
+            role = '"' + analyst.replace('"', '""') + '"'
             grants = [f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"]
             grants += [f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {role}" for function in FOR_ANALYSTS]
             for grant in grants:  # by the driver: a name may have signs that SQLAlchemy reads as parameters

@@ -153,7 +153,7 @@ class Replay:
             key(dataset)  # refuses what is no dataset, such as the name of a share
         names = keys(record["datasets"], str(entry.analyst), record["purpose"])
         keepers = {name: self.accounts[name].keeper for name in names if name in self.accounts}
-        if sorted(record["budgets"]) != sorted(keepers) or not set(record["datasets"]) <= keepers.keys():
+        if not keepers or sorted(record["budgets"]) != sorted(keepers) or not set(record["datasets"]) <= keepers.keys():
             raise Fault("it does not charge all the budgets that it falls under")
         if len(set(record["blocks"])) < len(record["blocks"]) or len(set(names)) < len(names):
             raise Fault("it names a block or a dataset twice")

@@ -384,8 +384,8 @@ class Store(ABC):
     def _speaking_sitr(self) -> Iterator[None]:
         try:
             yield
-        except DBAPIError as error:
-            raise self._explained(error.orig or error) from None
+        except (DBAPIError, self.engine.dialect.loaded_dbapi.Error) as error:
+            raise self._explained(getattr(error, "orig", None) or error) from None
         except SQLAlchemyError as error:
             raise LedgerUnavailable(f"the ledger at {self.place} cannot be used ({type(error).__name__}).") from None
 
