@@ -25,13 +25,13 @@ import sqlalchemy
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the fault harness and the model are those of the tests
 
 import ledger_books
-from tests.ledger.model import run_history
 
 import sitr
 from sitr.accounting import Laplace
 from sitr.ledger import Budget, Ledger
 from tests.faults.harness import Nursery, campaign
 from tests.ledger import cluster, stores
+from tests.ledger.model import run_history
 
 EVENT = Laplace(noise_multiplier=1e6)
 
@@ -105,7 +105,7 @@ def crashes(folder: Path, kills: int) -> list[dict[str, Any]]:
     rows = []
     with Nursery() as nursery:
         for store in stores.DURABLE:
-            found = campaign(stores.fresh(store, folder), kills // 2, 20260101, nursery=nursery)
+            found = campaign(stores.fresh(store, folder), kills // 2, 20260101, nursery=nursery, longest=0.1)
             rows.append({"store": store, **vars(found), "passed": bool(found)})
             print(
                 f"{store:<11} {found.kills} kills, {found.answers} answers left: {found.under_counts} without a charge "
@@ -122,7 +122,7 @@ def histories(folder: Path, steps: int) -> list[dict[str, Any]]:
     rows = []
     for store in stores.DURABLE:
         started = time.perf_counter()
-        run_history(stores.fresh(store, folder)(), steps, 20260101)
+        run_history(stores.fresh(store, folder), steps, 20260101)
         seconds = time.perf_counter() - started
         print(f"{store:<11} {steps:,} steps agree with the model, {seconds:.0f} s")
         rows.append({"store": store, "steps": steps, "seconds": seconds})
