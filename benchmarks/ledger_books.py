@@ -52,7 +52,7 @@ def _entries(id: str, previous: str, seq: int, operations: int, version: int, ke
         request = Request("clinic", EVENT, "amina", f"q-{turn}", None, (), None)
         reserve = request.body(request.charges({"clinic": (version, keeper)}))
         commit = canonical({"bytes": 2, "holder": "h", "media": "text/plain", "sha256": sha256(b"42")})
-        for kind, body in (("reserve", reserve), ("start", canonical({"holder": "h"})), ("commit", commit)):
+        for kind, body in (("reserve", reserve), ("start", canonical({"holder": sha256(b"h")})), ("commit", commit)):
             seq += 1
             entry = Entry(seq, AT, kind, request.operation, "amina", body, "")
             previous = entry_hash(id, previous, entry)

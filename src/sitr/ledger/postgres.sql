@@ -64,30 +64,22 @@ BEGIN
     RETURN made;
 END $$;
 
--- Whether a reservation has the form that the ledger writes: what it could not read would spoil the book for everyone.
-CREATE OR REPLACE FUNCTION sitr.well_formed(p_asked jsonb, p_body text) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT (SELECT array_agg(name ORDER BY name COLLATE "C") FROM jsonb_object_keys(p_asked) AS name)
-            = ARRAY['blocks', 'budgets', 'datasets', 'event', 'purpose', 'request']
-        AND jsonb_typeof(p_asked -> 'event') = 'object' AND jsonb_typeof(p_asked -> 'request') = 'string'
-        AND jsonb_typeof(p_asked -> 'purpose') IN ('string', 'null')
-        AND (SELECT bool_and(jsonb_typeof(one) = 'string' AND one #>> '{}' !~ '/|[[:cntrl:]]') AND count(*) = count(DISTINCT one)
-             FROM jsonb_array_elements(p_asked -> 'datasets') AS one)
-        AND (SELECT coalesce(bool_and(jsonb_typeof(one) = 'string'), true) AND count(*) = count(DISTINCT one)
-             FROM jsonb_array_elements(p_asked -> 'blocks') AS one)
-        -- json, not jsonb: 1e17 is a whole number to the one and not to others
-        AND (SELECT bool_and(due ->> 'cost' ~ '^[0-9]{1,19}$' AND due ->> 'delta' ~ '^[0-9]{1,19}$'
-                 AND due ->> 'version' ~ '^[0-9]{1,9}$' AND json_typeof(due -> 'cost') = 'number'
-                 AND json_typeof(due -> 'delta') = 'number' AND json_typeof(due -> 'version') = 'number')
-             FROM json_each(p_body::json -> 'budgets') AS each(name, due))
-$$;
+-- A whole number of JSON. Of json and not of jsonb, for which 1e17 is one too, and for other readers is not.
+CREATE OR REPLACE FUNCTION sitr.whole(p_number json) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF p_number IS NULL OR p_number::text !~ '^[0-9]{1,19}$' THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a charge is a whole number';
+    END IF;
+    RETURN p_number::text::bigint;
+END $$;
 
 -- Charges one budget: the conditional UPDATE changes its row only if the promise still holds after it.
-CREATE OR REPLACE FUNCTION sitr.charged(p_budget sitr.budget, p_due jsonb, p_blocks text[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION sitr.charged(p_budget sitr.budget, p_due json, p_blocks text[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     most CONSTANT bigint := 1152921504607895552;  -- 2^60 + 2^20 units (decision 0006)
-    due_cost bigint := (p_due ->> 'cost')::bigint;
-    due_delta bigint := (p_due ->> 'delta')::bigint;
+    due_cost bigint := sitr.whole(p_due -> 'cost');
+    due_delta bigint := sitr.whole(p_due -> 'delta');
     rules jsonb := p_budget.body::jsonb;
     apart boolean := p_blocks <> '{}' AND rules ?| ARRAY['disjoint_by', 'per'] AND rules ->> 'adjacency' = 'add_remove';
     used_cost bigint := 0;
@@ -97,7 +89,7 @@ DECLARE
     peak_c bigint := 0;
     peak_d bigint := 0;
 BEGIN
-    IF (p_due ->> 'version')::integer IS DISTINCT FROM p_budget.version THEN
+    IF sitr.whole(p_due -> 'version') IS DISTINCT FROM p_budget.version THEN
         RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = p_budget.name;
     ELSIF coalesce(due_cost, -1) < 0 OR coalesce(due_delta, -1) < 0 OR due_cost + due_delta = 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a charge is more than nothing';
@@ -135,8 +127,9 @@ END $$;
 CREATE OR REPLACE FUNCTION sitr.reserve(p_operation text, p_analyst text, p_body text) RETURNS sitr.entry
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    parts CONSTANT text[] := ARRAY['blocks', 'budgets', 'datasets', 'event', 'purpose', 'request'];
     asked jsonb := sitr.checked(p_operation, p_analyst, p_body);
-    due jsonb := asked -> 'budgets';
+    due json := p_body::json -> 'budgets';
     datasets text[] := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'datasets'));
     blocks text[] := '{}';
     kind text := NULL;
@@ -146,11 +139,19 @@ DECLARE
     budgets integer := 0;
     wholes integer := 0;
 BEGIN
-    IF sitr.well_formed(asked, p_body) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the request is not of the form that a ledger writes';
-    END IF;
     IF jsonb_array_length(asked -> 'blocks') > 0 THEN
         blocks := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'blocks'));
+    END IF;
+    -- The form that the ledger writes: what it could not read would spoil the book for everyone. Lists of text in which
+    -- nothing stands twice are those that their elements, as text, make up again.
+    IF (asked ?& parts AND asked - parts = '{}' AND jsonb_typeof(asked -> 'event') = 'object'
+        AND jsonb_typeof(asked -> 'request') = 'string' AND jsonb_typeof(asked -> 'purpose') IN ('string', 'null')
+        AND json_typeof(due) = 'object' AND jsonb_typeof(asked -> 'blocks') = 'array'
+        AND jsonb_array_length(asked -> 'datasets') = cardinality(datasets) AND asked -> 'datasets' @> to_jsonb(datasets)
+        AND jsonb_array_length(asked -> 'blocks') = cardinality(blocks) AND asked -> 'blocks' @> to_jsonb(blocks)
+        AND array_to_string(datasets, '') !~ '/') IS NOT TRUE
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the request is not of the form that a ledger writes';
     END IF;
     PERFORM FROM sitr.book FOR UPDATE;  -- the lock of the book: steps come one after the other
     FOR found IN
@@ -166,13 +167,15 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'blocks of two kinds in one release';
         END IF;
         kind := coalesce(rules ->> 'disjoint_by', rules ->> 'per', kind);
-        charged := due ? found.name AND sitr.charged(found, due -> found.name, blocks);
+        charged := asked -> 'budgets' ? found.name AND sitr.charged(found, due -> found.name, blocks);
         EXIT WHEN NOT charged;
         budgets := budgets + 1;
         wholes := wholes + (found.name = ANY (datasets))::integer;
     END LOOP;
     -- Every budget that it falls under is charged, and no other: nobody leaves out a share of their own.
-    IF NOT charged OR wholes <> cardinality(datasets) OR budgets <> (SELECT count(*) FROM jsonb_object_keys(due)) THEN
+    IF NOT charged OR wholes <> cardinality(datasets)
+        OR budgets <> (SELECT count(*) FROM jsonb_object_keys(asked -> 'budgets'))
+    THEN
         RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = 'the budgets are not those that are charged';
     END IF;
     RETURN sitr.append_entry('reserve', p_operation, p_analyst, p_body);
