@@ -92,6 +92,20 @@ class Entry:
         return {**{name: getattr(self, name) for name in names}, "body": self.record}
 
 
+def chained(
+    ledger: str, previous: str, seq: int, at: str, kind: str, operation: str | None, analyst: str | None, body: str
+) -> Entry:
+    """Return the entry that stands after another, with its hash.
+
+    Example:
+        >>> chained("b7", BEFORE_ALL, 1, "2026-01-01T00:00:00+00:00", "open", None, None, "{}").hash[:16]
+        '83917487d91df7ed'
+    """
+    return Entry(
+        seq, at, kind, operation, analyst, body, _hash(ledger, previous, seq, at, kind, operation, analyst, body)
+    )
+
+
 def entry_hash(ledger: str, previous: str, entry: Entry) -> str:
     """Return the hash of an entry that stands after another; its own `hash` is not looked at.
 
@@ -102,8 +116,15 @@ def entry_hash(ledger: str, previous: str, entry: Entry) -> str:
         >>> entry_hash("b7", BEFORE_ALL, entry)[:16]
         '83917487d91df7ed'
     """
-    lines = (ledger, previous, str(entry.seq), entry.at, entry.kind, entry.operation or "", entry.analyst or "")
-    return hashlib.sha256("\n".join((*lines, entry.body)).encode()).hexdigest()
+    about = (entry.seq, entry.at, entry.kind, entry.operation, entry.analyst, entry.body)
+    return _hash(ledger, previous, *about)
+
+
+def _hash(
+    ledger: str, previous: str, seq: int, at: str, kind: str, operation: str | None, analyst: str | None, body: str
+) -> str:
+    lines = (ledger, previous, str(seq), at, kind, operation or "", analyst or "", body)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def canonical(record: Any) -> str:

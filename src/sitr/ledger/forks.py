@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
 from typing import Protocol
 from weakref import WeakSet
 
@@ -21,22 +20,24 @@ class Gate:
     def __init__(self) -> None:
         self.passed = False
         self._closed = False
-        self._changed = threading.Condition(threading.Lock())
-        self._inside: Counter[int] = Counter()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._inside: dict[int, int] = {}  # how often each thread went in
 
     def __enter__(self) -> None:
         me = threading.get_ident()
-        with self._changed:
+        with self._lock:
             while self._closed and me not in self._inside:
                 self._changed.wait()
-            self._inside[me] += 1
+            self._inside[me] = self._inside.get(me, 0) + 1
 
     def __exit__(self, *_: object) -> None:
         me = threading.get_ident()
-        with self._changed:
-            self._inside[me] -= 1
-            if not self._inside[me]:
-                del self._inside[me]
+        with self._lock:
+            times = self._inside.pop(me)
+            if times > 1:
+                self._inside[me] = times - 1
+            elif self._closed:
                 self._changed.notify_all()
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from ..accounting.filters import MOST
 from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .disk import owner_only, sync_folder
-from .entry import BEFORE_ALL, Entry, Head, entry_hash, now, sha256
+from .entry import BEFORE_ALL, Entry, Head, chained, now, sha256
 from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, check_version, damaged, older
 
 T = TypeVar("T")
@@ -43,9 +43,12 @@ _peak_cost = case((_budget.peak_cost > given("peak_c"), _budget.peak_cost), else
 _peak_delta = case((_budget.peak_delta > given("peak_d"), _budget.peak_delta), else_=given("peak_d"))
 
 
+DIALECT = dialect(paramstyle="named")
+
+
 def _prepared(statement: ClauseElement) -> str:
     """Compile a statement once, for the driver: in each step of the protocol that would take longer than to run it."""
-    return str(statement.compile(dialect=dialect(paramstyle="named")))
+    return str(statement.compile(dialect=DIALECT))
 
 
 # The one statement that grants: it changes a row only if the promise still holds after it.
@@ -68,8 +71,10 @@ TOTALS = _prepared(select(schema.budget).where(_named).order_by(_budget.name))
 _last = select(func.max(schema.entry.c.seq)).scalar_subquery()
 _id, _form = (select(column).scalar_subquery() for column in (schema.book.c.id, schema.book.c.schema_version))
 HEAD = _prepared(select(schema.entry.c.seq, schema.entry.c.hash, _id, _form).where(schema.entry.c.seq == _last))
-OPERATION = _prepared(
-    select(schema.entry).where(schema.entry.c.operation == given("asked")).order_by(schema.entry.c.seq)
+_asked = schema.entry.c.operation == given("asked")
+OPERATION = _prepared(select(schema.entry).where(_asked).order_by(schema.entry.c.seq))
+STATE = _prepared(
+    select(schema.entry.c.kind, schema.entry.c.analyst, schema.entry.c.body).where(_asked).order_by(schema.entry.c.seq)
 )
 BLOCK = _prepared(
     select(schema.block.c.cost, schema.block.c.delta).where(
@@ -130,8 +135,8 @@ class SQLite(Store):
 
     def start(self, operation: str, analyst: str, body: str) -> Entry:
         def step(driver: Driver) -> Entry:
-            entries = _operation(driver, operation)
-            if [(found.kind, found.analyst) for found in entries] != [("reserve", analyst)]:
+            state = driver.execute(STATE, {"asked": operation}).fetchall()
+            if [step[:2] for step in state] != [("reserve", analyst)]:
                 raise Unfit
             return self._add(driver, "start", operation, analyst, body)
 
@@ -139,10 +144,10 @@ class SQLite(Store):
 
     def commit(self, operation: str, analyst: str, holder: str, body: str, kept: Kept) -> Entry:
         def step(driver: Driver) -> Entry:
-            entries = _operation(driver, operation)
-            if [(found.kind, found.analyst) for found in entries] != [("reserve", analyst), ("start", analyst)]:
+            state = driver.execute(STATE, {"asked": operation}).fetchall()
+            if [step[:2] for step in state] != [("reserve", analyst), ("start", analyst)]:
                 raise Unfit
-            if entries[1].record.get("holder") != sha256(holder.encode()):
+            if json.loads(state[1][2]).get("holder") != sha256(holder.encode()):
                 raise Unfit
             driver.execute(KEEP, {"operation": operation, **kept._asdict()})
             return self._add(driver, "commit", operation, analyst, body)
@@ -234,13 +239,12 @@ class SQLite(Store):
         if id != self._id or seq < self._latest:
             raise older(self.place)
         check_version(form, self.place)
-        entry = Entry(seq + 1, now(), kind, operation, analyst, body, "")
-        row = {**vars(entry), "hash": entry_hash(self._id, previous, entry)}
+        entry = chained(self._id, previous, seq + 1, now(), kind, operation, analyst, body)
         try:
-            driver.execute(APPEND, row)
+            driver.execute(APPEND, vars(entry))
         except sqlite3.IntegrityError:
             raise Unfit from None
-        return Entry(**row)
+        return entry
 
     def _step(self, step: Callable[[Driver], Entry]) -> Entry:
         """Make a step of the protocol: all of it is on the disk when this returns, or nothing is."""
@@ -255,8 +259,8 @@ class SQLite(Store):
                 _roll_back(driver)
                 raise
 
-        entry = self._with_driver(durable)
-        self._check_file()  # what was written to a file that was replaced meanwhile is lost
+        entry = super()._with_driver(durable)
+        self._check_file()  # afterwards: what was written to a file that was replaced is lost
         self._latest = max(self._latest, entry.seq)
         return entry
 
@@ -275,7 +279,7 @@ class SQLite(Store):
         if self.path is None:
             return
         try:
-            about = self.path.stat()
+            about = os.stat(self.place)
         except OSError:
             raise older(self.place) from None
         self._file = self._file or (about.st_dev, about.st_ino)
