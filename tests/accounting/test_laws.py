@@ -186,6 +186,8 @@ def test_epsilon_and_delta_undo_each_other(event, count, delta):
 @law(12)
 @given(known_events, counts, small_deltas)
 def test_brackets_of_known_mechanisms_are_narrow(event, count, delta):
+    # Several selections of bounded range are known to be no worse than a bound, which is not attained (decision 0007).
+    assume(count == 1 or not isinstance(event, Exponential))
     assert narrow((event * count).epsilon(delta), relative=1e-4)
 
 
