@@ -36,6 +36,11 @@ from tests.ledger.model import run_history
 EVENT = Laplace(noise_multiplier=1e6)
 
 
+def durable_stores() -> list[str]:
+    """The stores that can be measured here."""
+    return [store for store in stores.DURABLE if store == "sqlite" or cluster.installed()]
+
+
 def latency(folder: Path, rounds: int) -> list[dict[str, Any]]:
     """Reserve, start and commit beside the bare transactions, turn by turn, so that both see the same disk."""
     rows = [_measured("SQLite", ledger_books.sqlite_pair(folder), rounds)]
@@ -104,7 +109,7 @@ def crashes(folder: Path, kills: int) -> list[dict[str, Any]]:
     """Kill processes at random moments; half of them on each store."""
     rows = []
     with Nursery() as nursery:
-        for store in stores.DURABLE:
+        for store in durable_stores():
             found = campaign(stores.fresh(store, folder), kills // 2, 20260101, nursery=nursery, longest=0.1)
             rows.append({"store": store, **vars(found), "passed": bool(found)})
             print(
@@ -120,7 +125,7 @@ def crashes(folder: Path, kills: int) -> list[dict[str, Any]]:
 def histories(folder: Path, steps: int) -> list[dict[str, Any]]:
     """Random histories beside the reference model of the tests; a disagreement raises."""
     rows = []
-    for store in stores.DURABLE:
+    for store in durable_stores():
         started = time.perf_counter()
         run_history(stores.fresh(store, folder), steps, 20260101)
         seconds = time.perf_counter() - started

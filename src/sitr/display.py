@@ -26,13 +26,22 @@ def rounded_down(value: float, digits: int = 3) -> str:
     return _rounded(value, digits, ROUND_FLOOR)
 
 
-def scientific(value: float) -> str:
+def scientific(value: float, *, up: bool | None = None) -> str:
     """Show a delta; a small one is never printed as 0.000.
+
+    Args:
+        value: The delta.
+        up: Whether to round up, as for what is spent, or down, as for what is left; to the nearest unless told.
 
     Example:
         >>> scientific(1e-6), scientific(2.5e-13), scientific(0.0)
         ('1e-06', '2.5e-13', '0')
+        >>> scientific(1.23456e-9, up=True), scientific(1.23456e-9, up=False)
+        ('1.24e-09', '1.23e-09')
     """
+    if up is not None and value:
+        rounding = ROUND_CEILING if up else ROUND_FLOOR
+        value = float(Context(prec=3, rounding=rounding).create_decimal(repr(float(value))))
     if value == 0 or value >= 1e-2:
         return f"{value:.3g}"
     mantissa, exponent = f"{value:.2e}".split("e")

@@ -26,7 +26,7 @@ def test_create_begins_a_book(tmp_path):
     result = run("budget", "create", "clinic", "--epsilon", "1", "--delta", "1e-6", *options, "--ledger", str(path))
     assert result.exit_code == 0
     assert "promise     ε = 1 at δ = 1e-06 for one patient within one month, replaced" in result.stdout
-    assert "left        Rényi divergence 0.535 and δ 9.99e-8, 100 % of the budget" in result.stdout
+    assert "left        100 % of the budget (Rényi divergence of order 22.18: 0.535, δ 1e-07)" in result.stdout
     assert "head        2:" in result.stdout
     assert result.stderr == ""
     with opened(path) as ledger:
@@ -88,8 +88,8 @@ def test_show_rounds_spent_up_and_left_down(tmp_path):
         ledger.create_budget("clinic", Budget(epsilon=1.0))
         ledger.reserve("clinic", Laplace(noise_multiplier=3), analyst="amina")
     result = run("budget", "show", "clinic", "--ledger", path)
-    assert "spent       ε 0.334, 33.4 % of the budget" in result.stdout
-    assert "left        ε 0.666, 66.6 % of the budget" in result.stdout
+    assert "spent       33.4 % of the budget (ε 0.334)" in result.stdout
+    assert "left        66.6 % of the budget (ε 0.666)" in result.stdout
     assert "exact       ε = 0.334 at δ = 0 if this sequence had been fixed in advance" in result.stdout
     record = run_json("budget", "show", "clinic", "--ledger", path)
     assert record["spent"]["value"] == pytest.approx(1 / 3, rel=1e-15)

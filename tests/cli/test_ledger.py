@@ -96,7 +96,7 @@ def test_a_whole_book_is_valid_and_not_anchored(book):
     record = run_json("ledger", "verify", "--ledger", book)
     assert record["valid"] is True
     assert record["bad_entry"] is None
-    assert record["spent"]["clinic"]["share"] == 0.35
+    assert record["spent"]["clinic"]["share"] == pytest.approx(0.35)
     assert record["head"]["seq"] == 7
 
 
@@ -236,9 +236,7 @@ def test_refund_gives_back_what_never_started(book):
     assert "the machine was lost" in run("ledger", "show", "--ledger", book, env={"COLUMNS": "160"}).stdout
 
 
-@pytest.mark.parametrize(
-    ("operation", "message"), [("q-1", "was started, or refunded before"), ("q-9", "there is no operation 'q-9'")]
-)
+@pytest.mark.parametrize(("operation", "message"), [("q-1", "was started"), ("q-9", "there is no operation 'q-9'")])
 def test_nothing_else_is_refunded(book, operation, message):
     result = run("ledger", "refund", operation, "--reason", "more", "--ledger", book)
     assert result.exit_code == 2

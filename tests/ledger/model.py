@@ -1,4 +1,4 @@
-"""A model of the ledger in forty lines, and histories that both go through step by step."""
+"""A model of the ledger in some fifty lines, and histories that both go through step by step."""
 
 import random
 from collections import Counter
@@ -35,20 +35,20 @@ class Model:
         self.need(name in self.limits, "UnknownName")
         self.limits[name] *= 2
 
-    def reserve(self, operation, name, cost, blocks):
-        self.need(name in self.limits, "UnknownName")
+    def reserve(self, operation, names, cost, blocks):
+        self.need(self.limits.keys() >= set(names), "UnknownName")
         known = self.operations.get(operation)
         if known is not None:
-            self.need(known["request"] == (name, cost, blocks), "OperationTaken")
+            self.need(known["request"] == (names, cost, blocks), "OperationTaken")
             self.need(known["state"] != "committed", "AlreadyAnswered")
             self.need(known["state"] == "reserved", "AlreadySpent")
             return
-        apart = blocks if name == PARALLEL else ()
-        before = max((self.blocks[name, b] for b in apart), default=None)
-        most = self.used(name) if before is None else self.whole[name] + before
-        self.need(most + cost <= self.limits[name], "BudgetExceeded")
-        self.add(name, apart, cost)
-        self.operations[operation] = {"request": (name, cost, blocks), "state": "reserved", "holder": None}
+        for name in names:  # all of them, or none
+            before = max((self.blocks[name, b] for b in self.apart(name, blocks)), default=None)
+            most = self.used(name) if before is None else self.whole[name] + before
+            self.need(most + cost <= self.limits[name], "BudgetExceeded")
+        self.add(names, blocks, cost)
+        self.operations[operation] = {"request": (names, cost, blocks), "state": "reserved", "holder": None}
 
     def start(self, grant):
         operation = self.operations[grant.operation]
@@ -66,18 +66,22 @@ class Model:
         operation = self.operations[name]
         self.need(operation["state"] == "reserved", "NotPermitted")
         operation["state"] = "refunded"
-        dataset, cost, blocks = operation["request"]
-        self.add(dataset, blocks if dataset == PARALLEL else (), -cost)
+        names, cost, blocks = operation["request"]
+        self.add(names, blocks, -cost)
 
     def answer(self, name):
         self.need(self.operations.get(name, {}).get("state") == "committed", "UnknownName")
         return self.operations[name]["answer"]
 
-    def add(self, name, apart, cost):
-        if not apart:
-            self.whole[name] += cost
-        for block in apart:
-            self.blocks[name, block] += cost
+    def add(self, names, blocks, cost):
+        for name in names:
+            for block in self.apart(name, blocks):
+                self.blocks[name, block] += cost
+            self.whole[name] += 0 if self.apart(name, blocks) else cost
+
+    @staticmethod
+    def apart(name, blocks):
+        return blocks if name == PARALLEL else ()
 
     @staticmethod
     def need(condition, error):
@@ -95,8 +99,8 @@ class Pair:
     def step(self, kind, first, second, third):
         name, operation, blocks = DATASETS[first % len(DATASETS)], f"q{second}", BLOCKS[second % len(BLOCKS)]
         cost = 1 + second % 3 + (third % 7 == 0)  # mostly the same request under the same id
-        if kind == "reserve":
-            name = DATASETS[second % len(DATASETS)]
+        both = DATASETS[second % len(DATASETS)], DATASETS[(second + 1) % len(DATASETS)]
+        names = both if second % 4 == 0 else both[:1]  # what a release reads
         grant = self.grants[-1 - third % min(len(self.grants), 4)] if self.grants else None
         if kind == "crash":
             self.crash()
@@ -112,8 +116,8 @@ class Pair:
             ),
             "raise": (lambda: self.double(name, limit), lambda: self.model.double(name)),
             "reserve": (
-                lambda: self.reserve(name, PureDP(epsilon=float(cost)), ask),
-                lambda: self.model.reserve(operation, name, cost, blocks),
+                lambda: self.reserve(names, PureDP(epsilon=float(cost)), ask),
+                lambda: self.model.reserve(operation, names, cost, blocks),
             ),
             "start": (lambda: grant.start(), lambda: self.model.start(grant)),
             "commit": (lambda: grant.commit(third), lambda: self.model.commit(grant, third)),
@@ -131,8 +135,8 @@ class Pair:
         self.outcomes[f"{kind}: {got if isinstance(got, str) else 'done'}"] += 1
         self.compare()
 
-    def reserve(self, name, event, ask):
-        self.grants.append(self.ledger.reserve(name, event, **ask))
+    def reserve(self, names, event, ask):
+        self.grants.append(self.ledger.reserve(names, event, **ask))
 
     def double(self, name, limit):
         now = self.ledger.budget(name)

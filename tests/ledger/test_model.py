@@ -1,4 +1,4 @@
-"""Random histories against a model of forty lines: the same outcomes, the same charges."""
+"""Random histories against a model of some fifty lines: the same outcomes, the same charges."""
 
 import tempfile
 from pathlib import Path

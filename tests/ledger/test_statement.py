@@ -25,7 +25,7 @@ def test_a_statement_says_it_all(ledger):
     text = str(told)
     for words in ("patient", "ethics board 12", "if this sequence had been fixed in advance", "3 committed"):
         assert words in text
-    points = ledger.burn_down("clinic")
+    points = told.points
     assert [point.kind for point in points] == ["budget", *["reserve"] * 5, "refund", "raise"]
     assert points[0].left == 1.0
     assert points[-1].left > points[-2].left
@@ -51,7 +51,7 @@ def test_nothing_was_asked(ledger):
 
 def test_a_refusal_says_what_would_fit(ledger):
     ledger.create_budget("clinic", Budget(rho=0.5, delta=1e-9))
-    with pytest.raises(BudgetExceeded, match=r"what fits: .*Gaussian\(noise_multiplier=1\.00\)"):
+    with pytest.raises(BudgetExceeded, match=r"what fits: the same with 2.00 times the noise"):
         ledger.reserve("clinic", Gaussian(noise_multiplier=0.5), analyst="amina")
     with pytest.raises(BudgetExceeded, match="δ-parts"):
         ledger.reserve("clinic", ApproximateDP(epsilon=0.01, delta=1e-6), analyst="amina")

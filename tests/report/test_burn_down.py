@@ -2,6 +2,7 @@
 
 import sys
 import xml.etree.ElementTree
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -21,7 +22,7 @@ def asked(name="clinic", reason="second wave", operations=3):
         ledger.reserve(name, Laplace(noise_multiplier=100), analyst="amina", operation=f"q-{number}")
     ledger.refund("q-0", reason="never ran")
     ledger.raise_budget(name, Budget(epsilon=2.0), reason=reason)
-    return ledger.statement(name), ledger.burn_down(name)
+    return ledger.statement(name)
 
 
 def texts(figure):
@@ -35,8 +36,8 @@ def days(at):
 
 
 def test_raises_are_marked_dated_and_explained():
-    statement, points = asked()
-    title, under, marks = texts(draw_burn_down(statement, points))
+    statement = asked()
+    title, under, marks = texts(draw_burn_down(statement))
     assert title == "clinic: ε = 2 for one person added or removed"
     (first, _, _), (date, _, _) = statement.promises
     assert f"promised on {first[:10]}: ε = 1\n1  raised on {date[:10]} to ε = 2: second wave\n" in under
@@ -46,19 +47,18 @@ def test_raises_are_marked_dated_and_explained():
 
 
 def test_what_is_left_is_drawn_as_steps_up_to_the_end_of_the_axis():
-    statement, points = asked()
-    (panel,) = draw_burn_down(statement, points).axes
+    statement = asked()
+    (panel,) = draw_burn_down(statement).axes
     line = panel.lines[0]
     assert line.get_drawstyle() == "steps-post"
-    assert list(line.get_ydata()[:-1]) == [100 * point.left for point in points]
+    assert list(line.get_ydata()[:-1]) == [100 * point.left for point in statement.points]
     assert line.get_xdata()[-1] == panel.get_xlim()[1] == pytest.approx(line.get_xdata()[0] + SHORTEST)
 
 
 def test_a_clock_that_was_set_back_does_not_bend_the_line():
-    statement, _ = asked()
     dates = ("2026-01-05", "2026-03-01", "2026-02-01", "2026-04-01")
-    points = [Point(seq, date, "reserve", 1 - seq / 10) for seq, date in enumerate(dates)]
-    (panel,) = draw_burn_down(statement, [point._replace(at=f"{point.at}T00:00:00+00:00") for point in points]).axes
+    points = [Point(seq, f"{date}T00:00:00+00:00", "reserve", 1 - seq / 10) for seq, date in enumerate(dates)]
+    (panel,) = draw_burn_down(replace(asked(), points=tuple(points))).axes
     shown = list(panel.lines[0].get_xdata())
     assert shown[:4] == [days(date) for date in (dates[0], dates[1], dates[1], dates[3])]
 
@@ -66,35 +66,35 @@ def test_a_clock_that_was_set_back_does_not_bend_the_line():
 def test_a_new_budget_and_a_long_life(tmp_path):
     ledger = Ledger.open("memory://")
     ledger.create_budget("clinic", Budget(epsilon=1.0))
-    write_burn_down(tmp_path / "new.png", ledger.statement("clinic"), ledger.burn_down("clinic"))
-    _, under, marks = texts(draw_burn_down(ledger.statement("clinic"), ledger.burn_down("clinic")))
+    write_burn_down(tmp_path / "new.png", ledger.statement("clinic"))
+    _, under, marks = texts(draw_burn_down(ledger.statement("clinic")))
     assert marks == ["100 % left"]
     assert under.startswith("dates in UTC; head 2:")
-    (panel,) = draw_burn_down(*asked(operations=FEW + 1)).axes
+    (panel,) = draw_burn_down(asked(operations=FEW + 1)).axes
     assert not any(line.get_marker() == "o" for line in panel.lines)
 
 
 @pytest.mark.parametrize("name", ["$clinic$", "50 $", r"a\$b$", "عيادة"])
 def test_names_are_no_mathematics(tmp_path, name):
-    write_burn_down(tmp_path / "x.svg", *asked(name, reason=f"{name} and {'more ' * 20}$"))
+    write_burn_down(tmp_path / "x.svg", asked(name, reason=f"{name} and {'more ' * 20}$"))
     assert xml.etree.ElementTree.parse(tmp_path / "x.svg").getroot().tag.endswith("svg")
 
 
 def test_same_file_every_time(tmp_path):
-    statement, points = asked()
+    statement = asked()
     for name in ("a.svg", "b.svg", "a.png", "b.png"):
-        write_burn_down(str(tmp_path / name), statement, points)
+        write_burn_down(str(tmp_path / name), statement)
     for form in ("svg", "png"):
         assert (tmp_path / f"a.{form}").read_bytes() == (tmp_path / f"b.{form}").read_bytes()
 
 
 def test_another_format(tmp_path):
     with pytest.raises(InvalidArgument, match="format='gif' is not one of 'svg', 'png'"):
-        write_burn_down(tmp_path / "x.gif", *asked())
+        write_burn_down(tmp_path / "x.gif", asked())
 
 
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r"pip install 'sitr\[plot\]'"):
-        write_burn_down(tmp_path / "x.svg", *asked())
+        write_burn_down(tmp_path / "x.svg", asked())
     assert list(tmp_path.iterdir()) == []

@@ -97,7 +97,7 @@ def show(
     with open_book(url, anchor) as book:
         statement = book.statement(dataset, **holder)
         if picture is not None:
-            _draw(picture, statement, book)
+            _draw(picture, statement)
     _tell(statement, as_json, picture)
 
 
@@ -149,12 +149,11 @@ def raise_budget(
         _warn(promise)
 
 
-def _draw(picture: Path, statement: Statement, book: Ledger) -> None:
+def _draw(picture: Path, statement: Statement) -> None:
     from ..report import write_burn_down
 
-    dataset, holder = named(statement.name)
     try:
-        write_burn_down(picture, statement, book.burn_down(dataset, **holder))
+        write_burn_down(picture, statement)
     except OSError as error:
         raise click.ClickException(f"cannot write {picture}: {error.strerror}.") from None
 
@@ -187,6 +186,7 @@ def _record(statement: Statement) -> dict[str, Any]:
         "spent": statement.spent._asdict(),
         "remaining": statement.remaining._asdict(),
         "fits": statement.fits,
+        "unreadable": statement.unreadable,
         "operations": statement.operations,
         "event": statement.event.to_dict(),
         "exact": {"delta": statement.exact_delta, "epsilon": bracket_record(statement.exact)},

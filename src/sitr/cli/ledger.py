@@ -7,7 +7,6 @@ import dataclasses
 import io
 import itertools
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from .output import as_json, print_json, print_rows, print_table
 if TYPE_CHECKING:
     from ..ledger import Entry, Ledger, Verification
 
-COLUMNS = ("seq", "at", "kind", "operation", "analyst", "body", "hash")
+COLUMNS = ("ledger", "seq", "at", "kind", "operation", "analyst", "body", "hash")
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet run a cell instead of showing it
 LONGEST = 120  # characters of an entry in a table; all of it is in an export
 PROVES = (
@@ -97,7 +96,7 @@ def export(form: str, output: Path | None, url: str, anchor: Path | None, as_jso
         head = book.head
         entries = _entries(book, head.seq)
         about = {"ledger": book.id, "head": head_record(head)}
-    text = _csv(entries) if form == "csv" else _json(about, entries)
+    text = _csv(book.id, entries) if form == "csv" else _json(about, entries)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -118,7 +117,7 @@ def anchor(file: Path, url: str, as_json: bool) -> None:
     The book is held to what FILE knows already, and a line is added. An anchor proves history up to its last line; an
     owner who can write both can forge both.
     """
-    with open_book(url, file if file.exists() else None) as book:
+    with open_book(url) as book:
         head = book.write_anchor(file)
     if as_json:
         print_json({"ledger": book.id, "head": head_record(head), "file": str(file)})
@@ -241,12 +240,12 @@ def _json(about: dict[str, Any], entries: list[Entry]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _csv(entries: list[Entry]) -> str:
+def _csv(ledger: str, entries: list[Entry]) -> str:
     lines = io.StringIO(newline="")
     writer = csv.writer(lines)
     writer.writerow(COLUMNS)
     for entry in entries:
-        cells = [getattr(entry, column) for column in COLUMNS]
+        cells = [ledger, *(getattr(entry, column) for column in COLUMNS[1:])]
         writer.writerow([_harmless("" if cell is None else str(cell)) for cell in cells])
     return lines.getvalue()
 
@@ -257,8 +256,10 @@ def _harmless(cell: str) -> str:
 
 def _write_new(path: Path, text: str) -> None:
     """Write a new file that only its owner may read, as the book itself."""
+    from ..ledger.disk import owner_only
+
     try:
-        with open(path, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, 0o600)) as f:
+        with open(path, "x", encoding="utf-8", newline="", opener=owner_only) as f:
             f.write(text)
     except FileExistsError:
         raise click.ClickException(f"{path} is there already; nothing was overwritten.") from None

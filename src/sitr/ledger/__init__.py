@@ -15,9 +15,8 @@ from .answer import Answer
 from .budget import Budget
 from .entry import Entry, Head
 from .grant import Grant
-from .history import Point
 from .ledger import Ledger
-from .statement import Amount, Statement
+from .statement import Amount, Point, Statement
 from .verification import Verification
 
 __all__ = ["Amount", "Answer", "Budget", "Entry", "Grant", "Head", "Ledger", "Point", "Statement", "Verification"]

@@ -44,7 +44,7 @@ def write_mark(path: Path, ledger: str, head: Head) -> None:
         raise LedgerUnavailable(
             f"the anchor at {path} cannot be written: {error.strerror}.",
             why="what is not anchored can be cut off unseen.",
-            do="make it writable, or open the ledger without an anchor.",
+            do="make its folder, and the file, writable; or open the ledger without an anchor.",
         ) from None
 
 

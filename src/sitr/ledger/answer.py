@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..accounting import Event
 from ..errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 from ..release import Release
 from .disk import owner_only, sync_folder
@@ -21,6 +22,7 @@ from .store import Kept
 
 LARGE = 2**20  # bytes; a larger answer is kept in a file of its own
 
+RESTORE = "restore it from a backup, beside the book or where it was; to ask anew costs anew."
 BYTES, TEXT, JSON = "application/octet-stream", "text/plain", "application/json"
 
 
@@ -52,14 +54,14 @@ class Answer:
         return self.content.decode() if self.media == TEXT else self.content
 
 
-def encoded(answer: Any) -> tuple[str, bytes]:
-    """Return an answer as it is kept: its media type and its bytes.
+def encoded(answer: Any, entry: str) -> tuple[str, bytes]:
+    """Return an answer as it is kept: its media type and its bytes; a release names the entry that paid for it.
 
     Raises:
-        InvalidArgument: It is none of bytes, text, a release, or what JSON can hold; or it is no private release.
+        InvalidArgument: It is none of bytes, text, releases, or what JSON can hold; or a release is not private.
 
     Example:
-        >>> encoded({"visits": np.int64(3)})
+        >>> encoded({"visits": np.int64(3)}, "b7c1/41")
         ('application/json', b'{"visits":3}')
     """
     if isinstance(answer, bytes):
@@ -67,18 +69,32 @@ def encoded(answer: Any) -> tuple[str, bytes]:
     if isinstance(answer, str):
         return TEXT, answer.encode()
     try:
-        record = _release(answer) if isinstance(answer, Release) else _plain(answer)
-        return JSON, canonical(record).encode()
+        return JSON, canonical(_plain(answer, entry)).encode()
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidArgument):
             raise
         raise InvalidArgument(
-            f"a {type(answer).__name__} cannot be kept as an answer.",
-            do="commit bytes, text, a Release, the Path of a file, or numbers in lists and dictionaries.",
+            f"a {type(answer).__name__} of this kind cannot be kept as an answer.",
+            why="what is kept has to read back the same: JSON has no NaN, no sets and no objects of your own.",
+            do="commit bytes, text, releases, the Path of a file, or numbers and text in lists and dictionaries. The "
+            "operation is charged, and this grant can still commit.",
         ) from None
 
 
-def _release(release: Release) -> dict[str, Any]:
+def events_of(answer: Any) -> list[Event]:
+    """Return the events of the releases in an answer, at any depth of its lists and dictionaries.
+
+    Example:
+        >>> events_of({"n": 3})
+        []
+    """
+    if isinstance(answer, Release):
+        return [answer.event]
+    parts = answer.values() if isinstance(answer, Mapping) else answer if isinstance(answer, (list, tuple)) else ()
+    return [event for part in parts for event in events_of(part)]
+
+
+def _release(release: Release, entry: str) -> dict[str, Any]:
     if not release.private:
         raise InvalidArgument(
             "a release that is NOT PRIVATE cannot be committed.",
@@ -86,24 +102,27 @@ def _release(release: Release) -> dict[str, Any]:
             do="release again without any unsafe_ argument.",
         )
     return {
-        "value": _plain(release.value),
-        "error95": _plain(release.error95),
+        "value": _plain(release.value, entry),
+        "error95": _plain(release.error95, entry),
         "event": release.event.to_dict(),
+        "entry": entry,
         "time": release.time.isoformat(),
         "version": release.version,
     }
 
 
-def _plain(value: Any) -> Any:
-    """Numbers and arrays of NumPy as JSON has them."""
+def _plain(value: Any, entry: str) -> Any:
+    """Releases, and numbers and arrays of NumPy, as JSON has them."""
+    if isinstance(value, Release):
+        return _release(value, entry)
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return _plain(value.tolist(), entry)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _plain(item, entry) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_plain(item, entry) for item in value]
     return value
 
 
@@ -149,6 +168,10 @@ def written(folder: Path, content: bytes) -> str:
     return path.name
 
 
+class OutOfReach(LedgerDamaged):
+    """The file of a large answer is not here: deleted, or on another machine."""
+
+
 def content_of(kept: Kept, folder: Path | None, record: dict[str, Any]) -> bytes:
     """Return the bytes of a stored answer, if they still are what was committed.
 
@@ -158,17 +181,15 @@ def content_of(kept: Kept, folder: Path | None, record: dict[str, Any]) -> bytes
         record: What the entry of the commit says.
 
     Raises:
-        LedgerDamaged: They are gone, or others.
+        OutOfReach: Their file is not here.
+        LedgerDamaged: They are others.
     """
     content = kept.content
     if kept.path is not None:
         content = _read(folder.joinpath(kept.path) if folder else Path(kept.path), record["bytes"])
     if content is None or sha256(content) != record["sha256"] or kept.media != record["media"]:
         where = f"its file {kept.path}" if kept.path else "the ledger"
-        raise LedgerDamaged(
-            f"a stored answer is not what was committed: {where} was changed or lost.",
-            do="restore it from a backup; the entry has its sha256. To ask anew costs anew.",
-        )
+        raise LedgerDamaged(f"a stored answer is not what was committed: {where} was changed.", do=RESTORE)
     return bytes(content)
 
 
@@ -180,4 +201,4 @@ def _read(path: Path, size: int) -> bytes | None:
             return None
         return path.read_bytes()
     except OSError:
-        return None
+        raise OutOfReach(f"a stored answer is not here: its file {path} was moved or lost.", do=RESTORE) from None

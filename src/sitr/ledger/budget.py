@@ -79,13 +79,14 @@ class Budget:
             )
         for name in ("epsilon", "delta", "rho"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _validate.real(name, getattr(self, name), 0, math.inf))
+                object.__setattr__(self, name, _validate.real(name, getattr(self, name), -math.inf, math.inf))
         object.__setattr__(self, "delta", self.delta or None)  # δ = 0 is none
         self.filter()  # refuses what is out of range
 
     def __str__(self) -> str:
         unit = f"{self.unit} within one {self.per}," if self.per else f"{self.unit}"
-        return f"{self.promise} for one {unit} {NEIGHBOURS[self.adjacency]}"
+        declared = f", each {self.unit} in one {self.disjoint_by} as declared" if self.disjoint_by else ""
+        return f"{self.promise} for one {unit} {NEIGHBOURS[self.adjacency]}{declared}"
 
     @property
     def promise(self) -> str:
@@ -295,14 +296,16 @@ def block_kinds(keepers: Iterable[Keeper]) -> set[str]:
     return {str(keeper.budget.disjoint_by or keeper.budget.per) for keeper in keepers if keeper.budget.parallel}
 
 
+WHOM = ("adjacency", "unit", "disjoint_by", "per")  # what a promise is about, which never changes
+
+
 def check_share(whole: Budget, share: Budget) -> None:
     """Refuse a share of a dataset's budget that speaks of others than the whole.
 
     Raises:
         InvalidArgument: They differ in whom they protect.
     """
-    same = ("adjacency", "unit", "disjoint_by", "per")
-    other = [name for name in same if getattr(whole, name) != getattr(share, name)]
+    other = [name for name in WHOM if getattr(whole, name) != getattr(share, name)]
     if other:
         raise InvalidArgument(
             f"a share differs from the budget of its dataset in {', '.join(other)}.",
@@ -312,8 +315,7 @@ def check_share(whole: Budget, share: Budget) -> None:
 
 
 def _check_raised(old: Budget, new: Budget) -> None:
-    same = ("adjacency", "unit", "disjoint_by", "per")
-    changed = [name for name in same if getattr(old, name) != getattr(new, name)]
+    changed = [name for name in WHOM if getattr(old, name) != getattr(new, name)]
     if changed or [old.rho is None, bool(old.delta)] != [new.rho is None, bool(new.delta)]:
         raise InvalidArgument(
             f"a budget keeps its kind when it is raised; {', '.join(changed) or 'its limits'} would be another.",

@@ -8,11 +8,20 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from .forks import FORKING, Gate
 
 T = TypeVar("T")
 IDLE = 5.0  # seconds after which a connection is tried before it is used
+
+
+class Unreached(Exception):
+    """No connection could be made: the driver's reason."""
+
+    def __init__(self, reason: BaseException) -> None:
+        super().__init__()
+        self.reason = reason
 
 
 class Connections:
@@ -24,12 +33,14 @@ class Connections:
 
     Attributes:
         gate: Whoever uses a connection is inside; a fork waits until nobody is.
+        forked_inside: Whether this process was forked while something was in use, in spite of that.
     """
 
     def __init__(self, engine: Engine, *, alone: bool) -> None:
         self._engine, self._alone = engine, alone
         self._idle: deque[tuple[Any, float]] = deque()
         self.gate = Gate()
+        self.forked_inside = False
         FORKING.add(self)
 
     def lend(self, use: Callable[[Any], T]) -> T:
@@ -68,22 +79,26 @@ class Connections:
         """Let threads go on, in the parent."""
         self.gate.open()
 
-    def in_child(self) -> bool:
-        """Begin anew in a forked process, and return whether anything was in use at the fork."""
-        if self.gate.passed:
-            return True
+    def in_child(self) -> None:
+        """Begin anew, in the child; whether anything was in use at the fork is remembered for good."""
+        self.forked_inside = self.forked_inside or self.gate.passed
         self.gate = Gate()
-        return False
 
     def _take(self) -> Any:
         while True:
             try:
                 held, used = self._idle.pop()
             except IndexError:
-                return self._engine.raw_connection()
+                return self._open()
             if self._alone or time.monotonic() - used < IDLE or self._answers(held.driver_connection):
                 return held
             _close(held)
+
+    def _open(self) -> Any:
+        try:
+            return self._engine.raw_connection()
+        except (self._engine.dialect.loaded_dbapi.Error, SQLAlchemyError) as error:
+            raise Unreached(getattr(error, "orig", None) or error) from None
 
     def _answers(self, driver: Any) -> bool:
         """Whether a connection that nobody used for a while still stands."""

@@ -64,6 +64,9 @@ class Forkable(Protocol):
     def after_fork(self) -> None:
         """Go on, in the parent."""
 
+    def in_child(self) -> None:
+        """Begin anew, in the child."""
+
 
 FORKING: WeakSet[Forkable] = WeakSet()
 
@@ -84,4 +87,10 @@ def _after() -> None:
     _one.release()
 
 
-os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_one.release)
+def _in_child() -> None:
+    for one in list(FORKING):
+        one.in_child()
+    _one.release()
+
+
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

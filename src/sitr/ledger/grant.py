@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..accounting import Event
+from ..accounting import Composed, Event, compose
 from ..errors import AlreadyAnswered, AlreadySpent, ConnectionLost, InvalidArgument, NotPermitted
-from ..release import Release
-from .answer import LARGE, encoded, file_of, written
+from .answer import LARGE, encoded, events_of, file_of, written
 from .entry import Entry, canonical, sha256
 from .store import Kept, Unfit
 
@@ -40,7 +41,7 @@ class Grant:
         self._ledger = ledger
         self._holder = secrets.token_hex(16)  # tells our start from that of a process with the same id
         self._pid = os.getpid()
-        self._started = False
+        self._started = self._committed = False
 
     def __repr__(self) -> str:
         return f"Grant(operation={self.operation!r}, analyst={self.analyst!r}, entry={self.entry!r})"
@@ -51,6 +52,14 @@ class Grant:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Change nothing: what was charged stays charged."""
+        if not self._committed:
+            told = (
+                f"operation {self.operation!r} is charged and has no answer; grant.commit still works in this process."
+            )
+            if error is not None:
+                error.add_note(told)
+            else:
+                logging.getLogger("sitr").warning(told)
 
     def start(self) -> None:
         """Mark the operation as started: from here on it cannot be refunded. A `with` block does this by itself.
@@ -76,8 +85,9 @@ class Grant:
         """Keep the answer, so that asking again with the same id returns it.
 
         Args:
-            answer: Bytes, text, a private `Release`, what JSON can hold, or the path of a file; the file stays where it
-                is, and the book keeps its path and sha256. Never an exact value: what is kept may be shown.
+            answer: Bytes, text, a private `Release`, what JSON can hold (with releases in it, as of a `Blueprint`), or
+                the path of a file; the file stays where it is, and the book keeps its path and sha256. Never an exact
+                value: what is kept may be shown.
 
         Raises:
             AlreadyAnswered: It has an answer, which is another one.
@@ -95,11 +105,10 @@ class Grant:
             store.commit(self.operation, self.analyst, self._holder, body, kept)
         except (Unfit, ConnectionLost) as error:
             stored = self._written("commit")
-            if stored is not None and stored.record["sha256"] == record["sha256"]:
-                return  # it was us, and the answer to that was lost
-            if isinstance(error, ConnectionLost):
-                raise
-            raise self._conflict(stored) from None
+            # If it was us, the answer to that was lost.
+            if stored is None or stored.record["sha256"] != record["sha256"]:
+                raise (error if isinstance(error, ConnectionLost) else self._conflict(stored)) from None
+        self._committed = True
 
     def _kept(self, answer: Any) -> tuple[Kept, dict[str, Any]]:
         """The answer as the store keeps it, and what the entry says of it."""
@@ -108,12 +117,13 @@ class Grant:
             digest, size = file_of(path)
             media = "application/octet-stream"
             return Kept(media, None, str(path)), {"bytes": size, "media": media, "sha256": digest}
-        if isinstance(answer, Release) and answer.event != self.event:
+        released = events_of(answer)
+        if released and _parts(released) != _parts([self.event]):
             raise InvalidArgument(
-                f"the release is of {answer.event!r:.80}, and {self.event!r:.80} was paid for.",
-                do="reserve the event that the mechanism has.",
+                f"what is released is {compose(*released)!r:.80}, and {self.event!r:.80} was paid for.",
+                do="reserve the event that the mechanism, or the blueprint, has.",
             )
-        media, content = encoded(answer)
+        media, content = encoded(answer, self.entry)
         about = {"bytes": len(content), "media": media, "sha256": sha256(content)}
         folder = self._ledger.answers
         if len(content) <= LARGE or self._ledger.in_memory:
@@ -150,13 +160,22 @@ class Grant:
             )
 
     def _spent(self, how: str) -> AlreadySpent:
-        return spent(self.operation, how)
+        return already_spent(self.operation, how)
 
 
-def spent(operation: str, how: str) -> AlreadySpent:
+def _parts(events: list[Event]) -> Counter[Event]:
+    """The events as they add up, however they are put together."""
+    counts: Counter[Event] = Counter()
+    for event in events:
+        for part, count in event.events if isinstance(event, Composed) else ((event, 1),):
+            counts[part] += count
+    return counts
+
+
+def already_spent(operation: str, how: str) -> AlreadySpent:
     """The operation never runs again under this id."""
     return AlreadySpent(
         f"operation {operation!r} {how}.",
         why="it may have run and its answer may have been seen, so running it again is a second release.",
-        do="ask with a new operation id, which costs anew.",
+        do="if it is still running, wait, and ask ledger.answer(...); if it crashed, a new operation id costs anew.",
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..accounting import Bracket, Composed, Event, PureDP
 from ..accounting.filters import WHOLE
@@ -12,23 +13,7 @@ from ..units import join
 from .budget import Budget
 from .entry import BEFORE_ALL, Entry, Head
 from .replay import Fault, Replay, broken, event_of
-from .statement import Statement, amounts, least_noise
-
-
-class Point(NamedTuple):
-    """A budget after an entry.
-
-    Attributes:
-        seq: The entry.
-        at: When.
-        kind: What happened.
-        left: What is left, as a share of the limit of that day.
-    """
-
-    seq: int
-    at: str
-    kind: str
-    left: float
+from .statement import Point, Statement, amounts, least_noise, rounded_share
 
 
 class History:
@@ -63,7 +48,8 @@ class History:
         account = self._replay.accounts[self.name]
         if entry.kind in ("budget", "raise"):
             self.promises.append((entry.at, account.keeper.budget.promise, entry.record.get("reason", "")))
-        self.points.append(Point(entry.seq, entry.at, entry.kind, max(1 - max(account.used) / WHOLE, 0.0)))
+        left = rounded_share(max(WHOLE - max(account.used), 0), -math.inf)
+        self.points.append(Point(entry.seq, entry.at, entry.kind, left))
 
     def statement(self, ledger: str) -> Statement:
         """Return all there is to say of the budget."""
@@ -91,6 +77,7 @@ class History:
             block=block,
             ledger=ledger,
             head=self._head,
+            points=tuple(self.points),
         )
 
     def _concerns(self, entry: Entry) -> bool:

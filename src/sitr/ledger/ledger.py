@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from .. import __version__, _validate
 from ..accounting import Event
 from ..errors import (
     AlreadyAnswered,
+    AlreadySpent,
     BudgetExceeded,
     ConnectionLost,
     InvalidArgument,
@@ -29,14 +31,16 @@ from .anchor import read_marks, write_mark
 from .answer import Answer, content_of
 from .budget import Budget, Keeper, check_share, key
 from .entry import Entry, Head, canonical
-from .grant import Grant, spent
-from .history import History, Point
+from .grant import Grant, already_spent
+from .history import History
 from .replay import Fault, Replay, broken
 from .request import Request
 from .statement import Amount, Statement, amounts, refusal
 from .store import Charge, Exceeded, Stale, Store, Total, Unfit, check_version
 from .verification import Verification, verify
 
+REMEMBERED = 1000  # requests by many analysts, whose budgets are kept in memory
+LONGEST_REASON = 500
 TRIES = 20  # how often a reservation is worked out again because a budget changed meanwhile
 
 
@@ -80,10 +84,10 @@ class Ledger:
         """Open a book, or begin one.
 
         Args:
-            url: "sqlite:///book.db", "postgresql://user@host/database" or "memory://".
+            url: "sqlite:///book.db" or just "book.db", "postgresql://user@host/database", or "memory://".
             create: Begin a new book where there is none; otherwise that is an error.
             expect: The id that the book must have.
-            anchor: A file elsewhere. It is compared with the book now, and gets a line for every charge.
+            anchor: A file elsewhere, for an owner. It is compared with the book now, and gets a line for every charge.
             answers: The folder for large answers; for SQLite it is beside the file unless told.
             wait: How many seconds to wait for another process that writes.
 
@@ -182,7 +186,7 @@ class Ledger:
         definition = Keeper.of(budget).to_json()
         body = canonical({"definition": definition, "name": name})
         try:
-            self._anchored(self.store.create_budget(name, definition, None, body))
+            self._marked(self.store.create_budget(name, definition, body))
         except Unfit:
             raise InvalidArgument(
                 f"there is a budget {name!r} already.",
@@ -199,7 +203,7 @@ class Ledger:
             InvalidArgument: The new limits are not higher, or the budget is of another kind.
         """
         name = key(dataset, analyst=analyst, purpose=purpose)
-        reason = _validate.name("reason", reason)
+        reason = _reason(reason)
         known = self._total(name)
         old = Keeper.from_json(known.body)
         new = old.raised(budget)
@@ -210,7 +214,7 @@ class Ledger:
             raise LedgerUnavailable(
                 f"the budget {name!r} was raised by another at this moment.", do="look again."
             ) from None
-        self._anchored(raised)
+        self._marked(raised)
 
     def budgets(self) -> dict[str, Budget]:
         """Return all budgets by name; an analyst's share of "clinic" is "clinic/analyst/amina"."""
@@ -263,24 +267,38 @@ class Ledger:
             IncompatibleAdjacency: The event speaks of other neighbours than a budget.
         """
         asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
+        failed: Exception | None = None
         try:
             reserved = self._reserved(asked)
         except (Unfit, ConnectionLost, BudgetExceeded) as error:
+            failed = _settled(error)
+        if failed is not None:
             # The id may have been used before: by a process that crashed, or by this one, whose answer was lost.
             known = self._known(asked)
             if known is None:
-                raise _settled(error) from None
+                raise failed
             reserved = known
-        return Grant(self, event, self._anchored(reserved))
+        return Grant(self, event, self._marked(reserved))
 
-    def once(self, datasets: str | Iterable[str], event: Event, compute: Callable[[], Any], **about: Any) -> Answer:
+    def once(
+        self,
+        datasets: str | Iterable[str],
+        event: Event,
+        compute: Callable[[], Any],
+        *,
+        analyst: str,
+        operation: str | None = None,
+        **about: Any,
+    ) -> Answer:
         """Reserve, compute and commit, or return what was committed before under the same id, free of charge.
 
         Args:
             datasets: As in `reserve`.
             event: As in `reserve`.
             compute: Returns the answer; it is called once, after the charge, or never.
-            about: The other arguments of `reserve`.
+            analyst: As in `reserve`.
+            operation: As in `reserve`; only what has an id can be asked again.
+            about: `purpose`, `blocks` and `request`, as in `reserve`.
 
         Example:
             >>> from sitr.accounting import Laplace
@@ -293,12 +311,12 @@ class Ledger:
             (42, 42, 0.25)
         """
         try:
-            with self.reserve(datasets, event, **about) as grant:
-                grant.commit(compute())
-                operation = grant.operation
+            grant = self.reserve(datasets, event, analyst=analyst, operation=operation, **about)
         except AlreadyAnswered:
-            operation = about["operation"]
-        return self.answer(operation, analyst=about["analyst"])
+            return self.answer(str(operation), analyst=analyst)
+        with grant:
+            grant.commit(compute())
+        return self.answer(grant.operation, analyst=analyst)
 
     def answer(self, operation: str, *, analyst: str) -> Answer:
         """Return a stored answer, with its date, to the analyst who asked for it; nothing runs and nothing is charged.
@@ -333,12 +351,15 @@ class Ledger:
             UnknownName: There is no such operation.
             NotPermitted: It was started: it may have run.
         """
-        operation, reason = _validate.name("operation", operation), _validate.name("reason", reason)
+        operation, reason = _validate.name("operation", operation), _reason(reason)
         try:
-            self._anchored(self._refunded(operation, reason))
+            self._marked(self._refunded(operation, reason))
         except Unfit:
+            kinds = [entry.kind for entry in self.store.operation(operation)]
+            if "refund" in kinds:
+                raise NotPermitted(f"operation {operation!r} was refunded before.") from None
             raise NotPermitted(
-                f"operation {operation!r} was started, or refunded before.",
+                f"operation {operation!r} was started.",
                 why="what was started may have run, and its answer may have been seen.",
                 do="let it stay spent.",
             ) from None
@@ -379,10 +400,6 @@ class Ledger:
         """Return all there is to say of a budget; the exact composition is a report and never enforces (THEORY 5.1)."""
         return self._history(key(dataset, analyst=analyst, purpose=purpose)).statement(self.id)
 
-    def burn_down(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> list[Point]:
-        """Return what was left of a budget after every charge, raise and refund, for a picture."""
-        return self._history(key(dataset, analyst=analyst, purpose=purpose)).points
-
     # Within
 
     def _reserved(self, asked: Request) -> Entry:
@@ -422,8 +439,10 @@ class Ledger:
             totals = self.store.totals(names)
             missing = set(asked.datasets) - {total.name for total in totals}
             if missing:
-                raise _unknown_budget(min(missing))
+                raise self._unknown(min(missing))
             found = {total.name: (total.version, Keeper.from_json(total.body)) for total in totals}
+            if len(self._defined) >= REMEMBERED:
+                self._defined.clear()
             self._defined[names] = found
         return found
 
@@ -446,11 +465,15 @@ class Ledger:
                 do=f"ledger.answer({asked.operation!r}, analyst={asked.analyst!r}) returns it, free of charge.",
             )
         if "start" in entries:
-            raise spent(asked.operation, "was started and has no answer")
+            raise already_spent(asked.operation, "was started and has no answer")
         if "refund" in entries:
-            raise spent(asked.operation, "was refunded")
+            raise already_spent(asked.operation, "was refunded")
         if not (asked.paid_by(reserved.record, self._charges(asked)) or self._was_paid(reserved)):
-            raise spent(asked.operation, "was charged otherwise, or before a budget was changed")
+            raise AlreadySpent(
+                f"operation {asked.operation!r} was charged otherwise, or before a budget was changed.",
+                why="whether it paid what it costs cannot be told.",
+                do="ask with a new operation id; an owner may refund this one, which never started.",
+            )
         return reserved
 
     def _was_paid(self, reserved: Entry) -> bool:
@@ -468,8 +491,20 @@ class Ledger:
     def _total(self, name: str) -> Total:
         found = self.store.totals([name])
         if not found:
-            raise _unknown_budget(name)
+            raise self._unknown(name)
         return found[0]
+
+    def _unknown(self, name: str) -> UnknownName:
+        try:
+            near = difflib.get_close_matches(name, [total.name for total in self.store.all_totals()], 3, 0.5)
+        except NotPermitted:  # an analyst of PostgreSQL does not see them all
+            near = []
+        meant = f"did you mean {', or '.join(map(repr, near))}? Otherwise " if near else ""
+        return UnknownName(
+            f"there is no budget {name!r}.",
+            why="every release charges the budget of every private dataset it reads.",
+            do=f"{meant}an owner creates it: sitr budget create.",
+        )
 
     def _amounts(self, name: str) -> tuple[Amount, Amount]:
         total = self._total(name)
@@ -480,7 +515,7 @@ class Ledger:
         for entry in self.entries():
             history.read(entry)
         if not history.promises:
-            raise _unknown_budget(name)
+            raise self._unknown(name)
         return history
 
     def _replayed(self) -> Replay:
@@ -492,8 +527,9 @@ class Ledger:
                 raise broken(entry, fault) from None
         return replay
 
-    def _anchored(self, entry: Entry) -> Entry:
+    def _marked(self, entry: Entry) -> Entry:
         """Nothing is granted before the anchor knows of the charge."""
+        self.store.saw(entry.seq)
         if self._anchor is not None:
             write_mark(self._anchor, self.id, Head(entry.seq, entry.hash))
         return entry
@@ -523,7 +559,7 @@ class Ledger:
             raise LedgerDamaged(
                 f"the anchor at {anchor} is missing or empty, and the book has {head.seq} entries.",
                 why="that its end was not cut off, nothing can show now.",
-                do="find the anchor; or begin a new one from today: sitr ledger anchor.",
+                do="find it; or begin a new one from today: ledger.write_anchor(...), or sitr ledger anchor.",
             )
         write_mark(anchor, self.id, head)
 
@@ -532,6 +568,8 @@ def _store(url: str, wait: float) -> tuple[Store, Path | None]:
     """The store that an address names, and the folder for large answers beside it."""
     if not isinstance(url, str):
         raise InvalidArgument(f"{type(url).__name__} is not the address of a ledger.", do=ADDRESSES)
+    if "://" not in url and url and not set(url) & set("@:"):  # a plain path; what has these signs may be an address
+        url = f"sqlite:///{url}"
     scheme, _, rest = url.partition("://")
     if scheme == "memory" and not rest:
         from .sqlite import SQLite
@@ -566,14 +604,14 @@ def _check_none_lost(store: Store, create: bool, anchor: str | Path | None) -> N
         )
 
 
-def _unknown_budget(name: str) -> UnknownName:
-    return UnknownName(
-        f"there is no budget {name!r}.",
-        why="every release charges the budget of every private dataset it reads.",
-        do="an owner creates it: sitr budget create.",
-    )
-
-
 def _settled(error: Exception) -> Exception:
     """An id that was taken, and is not, belongs to an operation that is being written now."""
     return OperationTaken("the operation id is in use.", do="ask again.") if isinstance(error, Unfit) else error
+
+
+def _reason(text: Any) -> str:
+    if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > LONGEST_REASON:
+        raise InvalidArgument(
+            f"a reason is a line of up to {LONGEST_REASON} characters.", why="every report shows it.", do="Shorten it."
+        )
+    return text

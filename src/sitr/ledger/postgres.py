@@ -16,7 +16,7 @@ from .. import _validate
 from ..errors import ConnectionLost, InvalidArgument, LedgerUnavailable, MissingExtra, NotPermitted, UnknownName
 from . import schema
 from .entry import Entry, Head
-from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged, not_permitted, older
+from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged, not_permitted
 
 SCHEMA = "sitr"
 # Names are looked up in no schema that others may write to.
@@ -36,6 +36,21 @@ RESERVE = "SELECT * FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s)"
 START = "SELECT * FROM sitr.start(%(operation)s, %(analyst)s, %(body)s)"
 COMMIT = "SELECT * FROM sitr.commit(%(operation)s, %(analyst)s, %(holder)s, %(body)s, %(media)s, %(content)s, %(path)s)"
 APPEND = text("SELECT * FROM sitr.append_entry(:kind, :operation, :analyst, :body)")
+# What a failed connection is told by, and what that means; the driver's own words may hold more than they should.
+REASONS = {
+    "database": "there is no such database, or this user may not connect to it",
+    "password": "the password is wrong or missing",
+    "authentication": "the server does not accept this user",
+    "role": "there is no such user",
+    "resolve": "there is no host of that name",
+    "translate host": "there is no host of that name",
+    "Connection refused": "nothing listens there",
+    "No such file": "nothing listens there",
+    "too many": "the server has too many connections",
+    "starting up": "the server is starting",
+    "shutting down": "the server is shutting down",
+    "timeout": "the server did not answer in time",
+}
 ABSENT = ("3F000", "42P01", "42883")  # no such schema, table, function
 
 
@@ -80,12 +95,14 @@ class PostgreSQL(Store):
         return self._step(COMMIT, operation=operation, analyst=analyst, holder=holder, body=body, **kept._asdict())
 
     def identity(self) -> Identity | None:
+        before = self._latest
         try:
             ((id, version, *head),) = self._read("SELECT * FROM sitr.identity()")
         except UnknownName:
             return None
         if id is None:
             raise damaged(self.place, "it has no first entry")
+        self.saw(head[0], before)
         return Identity(id, version, Head(*head))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
@@ -133,9 +150,7 @@ class PostgreSQL(Store):
     def _step(self, statement: str, **values: Any) -> Entry:
         before = self._latest
         entry = self._with_driver(lambda driver: Entry(*driver.execute(statement, values).fetchone()))
-        if entry.seq <= before:
-            raise older(self.place)
-        self._latest = max(self._latest, entry.seq)
+        self.saw(entry.seq, before + 1)
         return entry
 
     def _read(self, statement: str, **values: Any) -> list[Any]:
@@ -158,6 +173,16 @@ class PostgreSQL(Store):
         values = {"kind": kind, "operation": operation, "analyst": analyst, "body": body}
         return Entry(**connection.execute(APPEND, values).one()._mapping)
 
+    def _unreachable(self, error: BaseException) -> Exception:
+        text = str(error)
+        reason = next(
+            (told for sign, told in REASONS.items() if sign in text), "the server gave no reason that is known"
+        )
+        return LedgerUnavailable(
+            f"the ledger at {self.place} cannot be reached: {reason}.",
+            do="look at the address: postgresql://user@host/database; a password belongs into ~/.pgpass.",
+        )
+
     def _explained(self, error: BaseException) -> Exception:
         driver: Any = error
         state = getattr(driver, "sqlstate", None)
@@ -174,6 +199,8 @@ class PostgreSQL(Store):
             return InvalidArgument(f"the ledger cannot take this: {driver.diag.message_primary}.")
         if state == "42501":
             return not_permitted(self.place)
+        if state == "42704":
+            return UnknownName("there is no such role in PostgreSQL.", do="CREATE ROLE ... LOGIN, as an administrator.")
         if state in ABSENT:
             return UnknownName(f"there is no ledger at {self.place}.", do="an owner makes it: sitr budget create.")
         if state in ("55P03", "40001", "40P01"):

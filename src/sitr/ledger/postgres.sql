@@ -32,6 +32,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'SL004', MESSAGE = 'an analyst asks under the name of the login';
     ELSIF coalesce(p_operation, '') = '' OR octet_length(p_operation) > 200 OR octet_length(p_analyst) > 200
         OR p_operation || p_analyst ~ '[[:cntrl:]]' OR p_body ~ '[\n\r]' OR jsonb_typeof(body) IS DISTINCT FROM 'object'
+        OR jsonb_path_exists(body, '$.**{50}')  -- deeper than other readers go
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a name is empty, too long or does not show, or the body no object';
     END IF;
@@ -91,7 +92,7 @@ DECLARE
 BEGIN
     IF sitr.whole(p_due -> 'version') IS DISTINCT FROM p_budget.version THEN
         RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = p_budget.name;
-    ELSIF coalesce(due_cost, -1) < 0 OR coalesce(due_delta, -1) < 0 OR due_cost + due_delta = 0 THEN
+    ELSIF due_cost + due_delta = 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a charge is more than nothing';
     END IF;
     IF apart THEN
@@ -163,10 +164,12 @@ BEGIN
         ORDER BY b.name COLLATE "C"
     LOOP
         rules := found.body::jsonb;
-        IF blocks <> '{}' AND kind <> coalesce(rules ->> 'disjoint_by', rules ->> 'per') THEN
-            RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'blocks of two kinds in one release';
+        IF rules ->> 'adjacency' = 'add_remove' THEN  -- only then do blocks count apart
+            IF blocks <> '{}' AND kind <> coalesce(rules ->> 'disjoint_by', rules ->> 'per') THEN
+                RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'blocks of two kinds in one release';
+            END IF;
+            kind := coalesce(rules ->> 'disjoint_by', rules ->> 'per', kind);
         END IF;
-        kind := coalesce(rules ->> 'disjoint_by', rules ->> 'per', kind);
         charged := asked -> 'budgets' ? found.name AND sitr.charged(found, due -> found.name, blocks);
         EXIT WHEN NOT charged;
         budgets := budgets + 1;

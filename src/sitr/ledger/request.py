@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _validate
 from ..accounting import Event
-from ..errors import InvalidArgument
+from ..errors import IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
 from .budget import Keeper, block_kinds, keys
 from .entry import canonical, sha256
 from .store import Charge
@@ -87,7 +87,17 @@ class Request:
         )
 
     def _charge(self, name: str, version: int, keeper: Keeper) -> Charge:
-        cost, delta = keeper.units(self.event)
+        try:
+            cost, delta = keeper.units(self.event)
+        except NoSuchGuarantee as error:
+            kinds = {"pure": "pure ε", "rdp": "ε at δ, by a Rényi divergence", "zcdp": "ρ"}
+            raise NoSuchGuarantee(
+                f"budget {name!r} counts {kinds[keeper.kind]}: {error.what}",
+                why=error.why,
+                do="use a mechanism that has one, such as Laplace noise; or ask an owner for a budget of another kind.",
+            ) from None
+        except IncompatibleAdjacency as error:
+            raise IncompatibleAdjacency(f"budget {name!r}: {error.what}", why=error.why, do=error.do) from None
         if cost == delta == 0:
             raise InvalidArgument(
                 f"{self.event!r:.80} costs nothing.",

@@ -157,6 +157,7 @@ class SQLite(Store):
     def identity(self) -> Identity | None:
         if self.path is not None and not _there(self.path):
             return None
+        before = self._latest
         with self.connection() as connection:
             if not connection.dialect.has_table(connection, "book"):
                 if self.path is None:
@@ -169,6 +170,7 @@ class SQLite(Store):
             if len(rows) != 1 or head is None:
                 raise damaged(self.place, "it has no first entry, or says twice which book it is")
             self._id = self._id or rows[0].id
+            self.saw(head.seq, before)
             return Identity(rows[0].id, rows[0].schema_version, Head(*head[:2]))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
@@ -261,7 +263,7 @@ class SQLite(Store):
 
         entry = super()._with_driver(durable)
         self._check_file()  # afterwards: what was written to a file that was replaced is lost
-        self._latest = max(self._latest, entry.seq)
+        self.saw(entry.seq)
         return entry
 
     def _with_driver(self, use: Callable[[Any], T]) -> T:
@@ -314,23 +316,27 @@ class SQLite(Store):
         super()._forked()
 
     def _explained(self, error: BaseException) -> Exception:
-        text = str(error)
-        if "locked" in text:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # extended codes have the kind in their last byte
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return busy(self.place)
-        if "readonly" in text or "unable to open" in text:
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return LedgerUnavailable(
                 f"the ledger at {self.place} cannot be written; nothing was changed.",
                 why="every release is charged before a row is read.",
                 do="give this user the right to write the file and its folder.",
             )
-        if "full" in text or "disk I/O" in text:
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             return LedgerUnavailable(
                 f"the disk under the ledger at {self.place} is full or fails; nothing was granted.",
                 do="make room, then ask again with the same operation id.",
             )
-        if "only added to" in text:
+        if code == sqlite3.SQLITE_CONSTRAINT and "only added to" in str(error):
             return NotPermitted("entries of a ledger are only added to.")
-        return damaged(self.place, "SQLite cannot read it")
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR):
+            return damaged(self.place, "SQLite cannot read it, or finds it other than it was made")
+        return LedgerUnavailable(
+            f"SQLite failed at {self.place} ({type(error).__name__}, {code}); nothing was granted."
+        )
 
 
 def _totals(driver: Driver, names: Sequence[str]) -> list[Total]:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..accounting import Bracket, Composed, Event, Gaussian, Laplace
+from ..accounting import (
+    Bracket,
+    Composed,
+    Event,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+)
 from ..accounting.filters import MOST, WHOLE, Filter, RDPFilter, ZCDPFilter
 from ..display import rounded_down, rounded_up, scientific
 from ..errors import BudgetExceeded, SitrError
@@ -23,13 +32,31 @@ class Amount(NamedTuple):
         value: How much, rounded up where it was spent, and down where it is left.
         delta: How much of what is kept for δ-parts.
         share: The larger of both, of its limit.
-        measure: "epsilon", "rho", or "rdp" for the Rényi divergence of the order that the budget was given.
+        measure: "epsilon", "rho", or "rdp" for a Rényi divergence.
+        order: Of that divergence, which the budget was given when it was created; None for the others.
     """
 
     value: float
     delta: float
     share: float
     measure: str
+    order: float | None = None
+
+
+class Point(NamedTuple):
+    """A budget after an entry.
+
+    Attributes:
+        seq: The entry.
+        at: When.
+        kind: What happened.
+        left: What is left, as a share of the limit of that day.
+    """
+
+    seq: int
+    at: str
+    kind: str
+    left: float
 
 
 @dataclass(frozen=True)
@@ -53,6 +80,7 @@ class Statement:
         block: The block that `event` is of, where blocks count apart.
         ledger: The id of the book.
         head: Its end, which fixes all of it.
+        points: What was left after everything that changed it, for a picture.
     """
 
     name: str
@@ -71,6 +99,7 @@ class Statement:
     block: str | None
     ledger: str
     head: Head
+    points: tuple[Point, ...]
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<10} {text}" for name, text in self.rows())
@@ -111,8 +140,8 @@ def amounts(keeper: Keeper, used: tuple[int, int]) -> tuple[Amount, Amount]:
     full = min(max(used), WHOLE)
     spent, left = filter.spent(), filter.remaining()
     return (
-        Amount(spent[filter.parameter], spent["delta"], rounded_share(full, math.inf), measure),
-        Amount(left[filter.parameter], left["delta"], rounded_share(WHOLE - full, -math.inf), measure),
+        Amount(spent[filter.parameter], spent["delta"], rounded_share(full, math.inf), measure, keeper.order),
+        Amount(left[filter.parameter], left["delta"], rounded_share(WHOLE - full, -math.inf), measure, keeper.order),
     )
 
 
@@ -133,12 +162,16 @@ def amount_text(amount: Amount, *, spent: bool) -> str:
 
     Example:
         >>> amount_text(Amount(0.12345, 0.0, 0.2, "rho"), spent=True)
-        'ρ 0.124, 20.0 % of the budget'
+        '20.0 % of the budget (ρ 0.124)'
     """
     rounded = rounded_up if spent else rounded_down
-    signs = {"epsilon": "ε", "rho": "ρ", "rdp": "Rényi divergence"}
-    delta = f" and δ {rounded(amount.delta)}" if amount.delta else ""
-    return f"{signs[amount.measure]} {rounded(amount.value)}{delta}, {rounded(100 * amount.share)} % of the budget"
+    hair = (
+        1 - 2.0**-38 if spent else 1 + 2.0**-38
+    )  # what a promise allows anyway (decision 0006): 0.1 three times is 0.3
+    signs = {"epsilon": "ε", "rho": "ρ", "rdp": f"Rényi divergence of order {amount.order or 0:.4g}:"}
+    delta = f", δ {scientific(amount.delta * hair, up=spent)}" if amount.delta else ""
+    share = rounded(min(100 * amount.share * hair, 100.0))
+    return f"{share} % of the budget ({signs[amount.measure]} {rounded(amount.value * hair)}{delta})"
 
 
 def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> BudgetExceeded:
@@ -156,11 +189,13 @@ def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> B
     cost, left = filter.cost(event), filter.remaining()
     short = []
     if used[0] + units[0] > MOST:
-        shown = rounded_up(cost), rounded_down(left[filter.parameter]), rounded_up(cost - left[filter.parameter])
+        rest = left[filter.parameter]
+        digits = _digits(cost, rest)
+        shown = rounded_up(cost, digits), rounded_down(rest, digits), rounded_up(cost - rest)
         short.append("{}: {} requested, {} left, short by {}".format(_measure(filter), *shown))
     if used[1] + units[1] > MOST:
-        mass = event.infinite_mass
-        shown = rounded_up(mass), rounded_down(left["delta"]), rounded_up(mass - left["delta"])
+        mass, kept = event.infinite_mass, left["delta"]
+        shown = scientific(mass, up=True), scientific(kept, up=False), scientific(mass - kept, up=True)
         short.append("δ-parts: {} requested, {} left, short by {}".format(*shown))
     return BudgetExceeded(
         f"budget {name!r}: {'; '.join(short)}.",
@@ -170,24 +205,75 @@ def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> B
 
 
 def fitting(filter: Filter, event: Event) -> str:
-    """Say what would fit into what a filter has left.
+    """Say what would fit into what a filter has left, of the event that was asked for if that can be.
 
     Example:
         >>> from sitr.accounting import PureDP
         >>> fitting(Keeper.of(Budget(epsilon=1.0)).filter((2**59, 0)), PureDP(epsilon=0.1) * 9)
-        'what fits: 5 of these 9, or one Laplace(noise_multiplier=2.00).'
+        'what fits: 5 of these 9, or the same with 1.81 times the noise.'
     """
     found = []
     if isinstance(event, Composed) and len(event.events) == 1:
         ((single, count),) = event.events
-        most = min(
-            (MOST - used) // units for used, units in zip(filter.used, filter.units(single), strict=True) if units
-        )
+        due = zip(filter.used, filter.units(single), strict=True)
+        most = min((MOST - used) // units for used, units in due if units)
         found += [f"{most} of these {count}"] if most else []
-    found += [noise] if (noise := least_noise(filter)) else []
-    return (
-        f"what fits: {', or one '.join(found)}." if found else "nothing fits any more; an owner may raise the budget."
-    )
+    factor = noise_factor(filter, event)
+    if factor:
+        found.append(f"the same with {factor} times the noise")
+    elif noise := least_noise(filter):
+        found.append(f"one {noise}")
+    if not found:
+        return "nothing of the kind fits any more; an owner may raise the budget."
+    return f"what fits: {', or '.join(found)}."
+
+
+def noise_factor(filter: Filter, event: Event) -> str:
+    """Return how many times the noise of an event has to grow for it to fit, rounded up; nothing where none helps.
+
+    Example:
+        >>> noise_factor(Keeper.of(Budget(epsilon=1.0)).filter((2**59, 0)), Laplace(noise_multiplier=1))
+        '2.01'
+    """
+
+    def fits(factor: float) -> bool:
+        more = _noisier(event, factor)
+        return more is not None and filter.admits(more)
+
+    try:
+        high = next((2.0**power for power in range(21) if fits(2.0**power)), None)
+        if high is None:
+            return ""
+        low = high / 2
+        while high / low > 1.002:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if fits(middle) else (middle, high)
+        shown = rounded_up(high)
+        return shown if fits(float(shown)) else ""
+    except SitrError:  # out of the range of events
+        return ""
+
+
+# How the parameters of events change when noise grows by a factor.
+NOISIER: dict[str, Callable[[float, float], float]] = {
+    "noise_multiplier": operator.mul,
+    "scale": operator.mul,
+    "epsilon": operator.truediv,
+    "rho": lambda rho, factor: rho / factor**2,
+}
+
+
+def _noisier(event: Event, factor: float) -> Event | None:
+    """The same with more noise; None where that means nothing."""
+    if isinstance(event, Composed):
+        parts = [(_noisier(part, factor), count) for part, count in event.events]
+        return None if any(part is None for part, _ in parts) else Composed(tuple(parts))  # type: ignore[arg-type]
+    given = event.parameters()
+    if isinstance(event, PoissonSampled):
+        inner = _noisier(event.event, factor)
+        return None if inner is None else PoissonSampled(**{**given, "event": inner})
+    more = {name: NOISIER[name](value, factor) for name, value in given.items() if name in NOISIER}
+    return type(event)(**{**given, **more}) if more else None
 
 
 def least_noise(filter: Filter) -> str:
@@ -208,6 +294,13 @@ def least_noise(filter: Filter) -> str:
     except SitrError:  # out of the range of events
         return ""
     return f"{type(event).__name__}(noise_multiplier={least})" if filter.admits(event) else ""
+
+
+def _digits(cost: float, left: float) -> int:
+    """Enough for two numbers to look different that are."""
+    if left <= 0 or cost <= left:
+        return 3
+    return min(max(3, 2 - math.floor(math.log10((cost - left) / left))), 17)
 
 
 def _measure(filter: Filter) -> str:

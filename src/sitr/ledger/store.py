@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
 from . import schema
-from .connections import Connections
+from .connections import Connections, Unreached
 from .entry import Entry, Head, canonical
 
 T = TypeVar("T")
@@ -206,14 +206,14 @@ class Store(ABC):
     ) -> Entry:
         """Write the next entry of the chain, in a transaction that holds the lock of the book."""
 
-    def create_budget(self, name: str, definition: str, analyst: str | None, body: str) -> Entry:
+    def create_budget(self, name: str, definition: str, body: str) -> Entry:
         """Write a new budget down; `Unfit` where there is one of that name."""
         zeros = dict.fromkeys(("cost", "delta", "peak_cost", "peak_delta"), 0)
         with self.transaction() as connection:
             if self._totals(connection, [name]):
-                raise Unfit(name)
+                raise Unfit
             connection.execute(insert(schema.budget), {"name": name, "version": 1, "body": definition, **zeros})
-            return self._append(connection, "budget", None, analyst, body)
+            return self._append(connection, "budget", None, None, body)
 
     def raise_budget(self, known: Total, definition: str, body: str, rescale: Rescale) -> Entry:
         """Replace the definition of a budget, with everything used in the units of its new limits.
@@ -225,7 +225,7 @@ class Store(ABC):
         with self.transaction() as connection:
             (total,) = self._totals(connection, [name])
             if total.version != known.version:
-                raise Stale(name)
+                raise Stale
             cost, delta = rescale((total.cost, total.delta))
             peak_cost, peak_delta = rescale((total.peak_cost, total.peak_delta))
             changed = {"cost": cost, "delta": delta, "peak_cost": peak_cost, "peak_delta": peak_delta}
@@ -248,11 +248,11 @@ class Store(ABC):
         with self.transaction() as connection:
             entries = self._operation(connection, operation)
             if [found.kind for found in entries] != ["reserve"]:
-                raise Unfit(operation)
+                raise Unfit
             names = [charge.name for charge in charges]
             versions = {total.name: total.version for total in self._totals(connection, names)}
             if versions != {charge.name: charge.version for charge in charges}:
-                raise Stale(operation)
+                raise Stale
             for charge in charges:
                 self._give_back(connection, charge)
             return self._append(connection, "refund", operation, entries[0].analyst, body)
@@ -269,6 +269,12 @@ class Store(ABC):
             self._install(connection)
             body = canonical({"from": version, "to": schema.SCHEMA_VERSION})
             self._append(connection, "migrate", None, None, body)
+
+    def saw(self, seq: int, before: int = 0) -> None:
+        """Remember the last entry that is known; a book that ends before what was known `before` is an older one."""
+        if seq < before:
+            raise older(self.place)
+        self._latest = max(self._latest, seq)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """Yield the entries after a place, in order; those that come while it reads are among them."""
@@ -325,8 +331,10 @@ class Store(ABC):
         with self._turn:
             try:
                 return self._connections.lend(use)
+            except Unreached as error:
+                explained = self._unreachable(error.reason)
             except (self.engine.dialect.loaded_dbapi.Error, SQLAlchemyError) as error:
-                explained = self._explained(getattr(error, "orig", error))
+                explained = self._told(error)
         raise explained  # out here: it has no context, which would hold what the driver said
 
     @contextmanager
@@ -357,7 +365,7 @@ class Store(ABC):
 
     def _forked(self) -> None:
         """Go on with connections of our own."""
-        if self._connections.in_child():
+        if self._connections.forked_inside:
             raise LedgerUnavailable(
                 "this process was forked while its parent used the ledger.",
                 why="locks do not pass to a fork, and what it charges could be lost.",
@@ -385,9 +393,19 @@ class Store(ABC):
         try:
             yield
         except (DBAPIError, self.engine.dialect.loaded_dbapi.Error) as error:
-            raise self._explained(getattr(error, "orig", None) or error) from None
+            raise self._told(error) from None
         except SQLAlchemyError as error:
             raise LedgerUnavailable(f"the ledger at {self.place} cannot be used ({type(error).__name__}).") from None
+
+    def _told(self, error: BaseException) -> Exception:
+        driver = getattr(error, "orig", None) or error
+        if isinstance(error, DBAPIError) and error.statement is None:  # no statement was made yet
+            return self._unreachable(driver)
+        return self._explained(driver)
+
+    def _unreachable(self, error: BaseException) -> Exception:
+        """Return why no connection could be made, in our words."""
+        return self._explained(error)
 
     @abstractmethod
     def _explained(self, error: BaseException) -> Exception:
@@ -485,5 +503,5 @@ def not_permitted(place: str) -> NotPermitted:
     """The database refused for want of a right."""
     return NotPermitted(
         f"the ledger at {place} does not let this user do that.",
-        do="ask its owner; analysts may reserve, start, commit, and read their own answers.",
+        do="ask its owner; analysts may reserve, start, commit, read their own answers, and see spent and remaining.",
     )

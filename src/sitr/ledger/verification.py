@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..accounting.filters import WHOLE
 from ..errors import LedgerDamaged
 from .anchor import Mark, read_marks
-from .answer import content_of
+from .answer import OutOfReach, content_of
 from .entry import BEFORE_ALL, Entry, Head, entry_hash
 from .replay import Fault, Replay
+from .statement import rounded_share
 from .store import Snapshot, Store
 
 MOST_TOLD = 100  # of what is wrong, and of remarks
@@ -70,7 +71,8 @@ def verify(
     store: Store, ledger: str, answers: Path | None, anchor: Path | None, progress: Callable[[int], object] | None
 ) -> Verification:
     """Read the whole book and check it; see `Ledger.verify`."""
-    reading = _Reading(ledger, read_marks(anchor) if anchor else [])
+    marks = read_marks(anchor) if anchor else []
+    reading = _Reading(ledger, marks)
     try:
         with store.snapshot() as snapshot:
             for entry in snapshot.entries():
@@ -78,14 +80,14 @@ def verify(
                 if progress is not None and entry.seq % 1000 == 0:
                     progress(entry.seq)
             _check_totals(snapshot, reading.replay)
-            _check_answers(snapshot, reading.replay, answers)
+            reading.remarks += _check_answers(snapshot, reading.replay, answers)
         reading.check_end()
         store.check_storage()
     except Wrong as found:
         reading.wrong.append(found)
     except LedgerDamaged as error:
         reading.wrong.append(Wrong(None, error.what))
-    return reading.verification(_anchored(anchor))
+    return reading.verification(_vouched(marks, valid=not reading.wrong))
 
 
 class _Reading:
@@ -95,7 +97,7 @@ class _Reading:
         self.replay = Replay(recount=True)
         self.wrong: list[Wrong] = []
         self._ledger, self._head, self._at = ledger, Head(0, BEFORE_ALL), ""
-        self._remarks: list[str] = []
+        self.remarks: list[str] = []
         self._marks: dict[int, list[Mark]] = defaultdict(list)
         for mark in marks:
             self._marks[mark.head.seq].append(mark)
@@ -111,7 +113,7 @@ class _Reading:
         if any((mark.ledger, mark.head) != (self._ledger, self._head) for mark in self._marks.pop(entry.seq, [])):
             raise Wrong(entry.seq, f"entry {entry.seq} is not what the anchor says it was")
         if entry.at < self._at:
-            self._remarks.append(f"entry {entry.seq} is dated before the one it follows: a clock was set back")
+            self.remarks.append(f"entry {entry.seq} is dated before the one it follows: a clock was set back")
         self._at = entry.at
         try:
             self.replay.apply(entry)
@@ -136,8 +138,8 @@ class _Reading:
             problem=first.what,
             others=tuple(wrong.what for wrong in self.wrong[1 : MOST_TOLD + 1]),
             anchored=anchored,
-            spent={name: (cost / WHOLE, delta / WHOLE) for name, (cost, delta) in used.items()},
-            remarks=tuple(self._remarks[:MOST_TOLD]),
+            spent={name: (_share(cost), _share(delta)) for name, (cost, delta) in used.items()},
+            remarks=tuple(self.remarks[:MOST_TOLD]),
         )
 
 
@@ -157,8 +159,9 @@ def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
         raise Wrong(None, "the running totals of blocks are not what the entries add up to")
 
 
-def _check_answers(snapshot: Snapshot, replay: Replay, folder: Path | None) -> None:
-    """Every committed answer is stored as it was, and no other."""
+def _check_answers(snapshot: Snapshot, replay: Replay, folder: Path | None) -> list[str]:
+    """Every committed answer is stored as it was, and no other; returns remarks on files that are not in reach."""
+    away = 0
     committed = {name: found.committed for name, found in replay.operations.items() if found.committed}
     for operation, kept in snapshot.answers():
         entry = committed.pop(operation, None)
@@ -166,15 +169,23 @@ def _check_answers(snapshot: Snapshot, replay: Replay, folder: Path | None) -> N
             raise Wrong(None, f"there is an answer to operation {operation!r}, which was not committed")
         try:
             content_of(kept, folder, entry.record)
+        except OutOfReach:
+            away += 1
         except LedgerDamaged as error:
             raise Wrong(entry.seq, f"entry {entry.seq}: {error.what}") from None
     if committed:
         raise Wrong(None, f"the answer to operation {min(committed)!r} is gone")
+    return [f"{away} large answers are in files that are not here, and were not compared"] if away else []
 
 
-def _anchored(anchor: Path | None) -> str:
-    marks = read_marks(anchor) if anchor else []
+def _vouched(marks: list[Mark], *, valid: bool) -> str:
     if not marks:
         return NOT_ANCHORED
     last = max(marks, key=lambda mark: mark.head.seq)
+    if not valid:
+        return f"the anchor reaches to entry {last.head.seq}, on {last.at}"
     return f"anchored up to entry {last.head.seq}, on {last.at}: what came later could have been cut off unseen"
+
+
+def _share(units: int) -> float:
+    return rounded_share(units, math.inf)

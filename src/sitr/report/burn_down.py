@@ -23,16 +23,15 @@ FEW = 60  # charges that are drawn as dots as well
 LINE = 118  # characters of a line under the axes
 ROOM = 0.04  # of the time shown, after the last charge: what is left now is seen as a step, too
 DAY = 86400  # seconds
-SHORTEST = 3600 / DAY  # the least that the axis shows, where everything happened at once
+SHORTEST = 60 / DAY  # the least that the axis shows, where everything happened at once
 
 
-def write_burn_down(path: str | Path, statement: Statement, points: Sequence[Point]) -> None:
+def write_burn_down(path: str | Path, statement: Statement) -> None:
     """Draw what was left of a budget over time, as a share of the promise of the day.
 
     Args:
         path: A .svg or .png file; it is overwritten.
         statement: What `Ledger.statement` says of the budget.
-        points: What `Ledger.burn_down` says of it.
 
     Raises:
         InvalidArgument: The file is of another kind.
@@ -44,11 +43,12 @@ def write_burn_down(path: str | Path, statement: Statement, points: Sequence[Poi
     from matplotlib import rc_context
 
     with rc_context(STYLE):
-        draw_burn_down(statement, points).savefig(path, metadata=METADATA[form])
+        draw_burn_down(statement).savefig(path, metadata=METADATA[form])
 
 
-def draw_burn_down(statement: Statement, points: Sequence[Point]) -> Figure:
+def draw_burn_down(statement: Statement) -> Figure:
     """Return the picture that `write_burn_down` writes."""
+    points = statement.points
     under = _under(statement, points)
     figure, axes = empty_figure(_plain(f"{statement.name}: {statement.budget}"), (10, 4.2 + 0.17 * len(under)))
     panel: Axes = axes[0, 0]
@@ -64,7 +64,7 @@ def draw_burn_down(statement: Statement, points: Sequence[Point]) -> Figure:
     panel.annotate(
         f"{rounded_down(left[-1])} % left", (end, left[-1]), (6, 0), textcoords="offset points", va="center", color=BLUE
     )
-    panel.set(ylabel="left, of the promise of the day", xlim=(times[0], end), ylim=(0, 108))
+    panel.set(ylabel="left, of the limit of that day", xlim=(times[0], end), ylim=(0, 108))
     panel.set_yticks(range(0, 101, 20), [f"{share} %" for share in range(0, 101, 20)])
     panel.set_xlabel("\n".join(under), loc="left", labelpad=8, fontsize=9, color="#444444", parse_math=False)
     _date_axis(panel)
