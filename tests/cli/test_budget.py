@@ -103,6 +103,7 @@ def test_show_as_json_has_everything(book):
         "delta": 0.0,
         "share": pytest.approx(0.35),
         "measure": "epsilon",
+        "order": None,
     }
     assert record["operations"] == {"committed": 1, "reserved": 1}
     assert record["budget"]["adjacency"] == "add_remove"

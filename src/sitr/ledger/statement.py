@@ -165,9 +165,8 @@ def amount_text(amount: Amount, *, spent: bool) -> str:
         '20.0 % of the budget (ρ 0.124)'
     """
     rounded = rounded_up if spent else rounded_down
-    hair = (
-        1 - 2.0**-38 if spent else 1 + 2.0**-38
-    )  # what a promise allows anyway (decision 0006): 0.1 three times is 0.3
+    # What a promise allows anyway (decision 0006): 0.1 three times is 0.3.
+    hair = 1 - 2.0**-38 if spent else 1 + 2.0**-38
     signs = {"epsilon": "ε", "rho": "ρ", "rdp": f"Rényi divergence of order {amount.order or 0:.4g}:"}
     delta = f", δ {scientific(amount.delta * hair, up=spent)}" if amount.delta else ""
     share = rounded(min(100 * amount.share * hair, 100.0))
