@@ -598,3 +598,17 @@ def test_a_promise_speaks_of_the_neighbours_of_what_was_admitted(book):
 def test_a_filter_shows_all_that_was_fixed_in_advance():
     assert repr(RDPFilter(8.0, 1.0, 1e-6)) == "RDPFilter(alpha=8, epsilon=1, delta=1e-06)"
     assert repr(AdvancedFilter(1.0, 1e-6)) == "AdvancedFilter(slack=1e-06, epsilon=1, delta=0)"
+
+
+@pytest.mark.parametrize("alpha", [1.5, 8.0, 22.0, 200.0])
+@pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 1e-6), (8.0, 1e-3)])
+def test_a_limit_at_an_order_that_is_fixed_keeps_the_promise(epsilon, delta, alpha):
+    best = choose_filter(epsilon, delta)
+    try:
+        fixed = choose_filter(epsilon, delta, alpha=alpha)
+    except InvalidArgument:  # at this order the promise has no room
+        assert alpha < best.alpha
+        return
+    assert fixed.alpha == alpha
+    assert fixed.guarantee().epsilon(delta).upper <= epsilon * (1 + 1e-9)
+    assert fixed.epsilon / fixed.alpha <= best.epsilon / best.alpha * (1 + 1e-9)  # the room for Gaussian noise

@@ -10,7 +10,7 @@ from sitr.ledger.anchor import read_marks
 from tests.faults import harness
 from tests.faults.harness import KILLED, Outcome
 from tests.faults.worker import ANALYST, DATASET, EVENT, Job
-from tests.ledger import cluster, stores
+from tests.ledger import cluster
 
 RANDOM_KILLS = 30
 
@@ -79,29 +79,27 @@ def test_nothing_leaves_before_the_anchor_knows_of_it(fresh, nursery, tmp_path):
             assert max(mark.head.seq for mark in read_marks(anchor)) >= charged, point
 
 
-if stores.POSTGRESQL:
-
-    @pytest.mark.parametrize("kill", [False, True])
-    def test_a_server_that_crashes_keeps_what_it_promised(kill, nursery, tmp_path):
-        server, budget = cluster.Cluster(), 400
-        try:
-            url, side = server.fresh_database(), str(tmp_path / "side")
-            harness.prepare(url, budget)
-            for turn in range(3):
-                names = [[f"{turn}-{number}-{n}" for n in range(60)] for number in range(2)]
-                children = [nursery.fork(Job(url, side, operations)) for operations in names]
-                wanted, until = len(harness.left(side)) + 5, time.monotonic() + 30
-                while len(harness.left(side)) < wanted and time.monotonic() < until:
-                    time.sleep(0.005)
-                server.crash(kill=kill)
-                for child in children:
-                    nursery.signal(child, signal.SIGKILL)
-                    nursery.wait(child)
-                server.start()
-                with Ledger.open(url) as ledger:
-                    outcome = Outcome()
-                    harness.check(ledger, side, budget, outcome)
-                    assert outcome, outcome
-                    assert outcome.answers >= wanted
-        finally:
-            server.remove()
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_server_that_crashes_keeps_what_it_promised(kill, nursery, tmp_path):
+    server, budget = cluster.Cluster(), 400
+    try:
+        url, side = server.fresh_database(), str(tmp_path / "side")
+        harness.prepare(url, budget)
+        for turn in range(3):
+            names = [[f"{turn}-{number}-{n}" for n in range(60)] for number in range(2)]
+            children = [nursery.fork(Job(url, side, operations)) for operations in names]
+            wanted, until = len(harness.left(side)) + 5, time.monotonic() + 30
+            while len(harness.left(side)) < wanted and time.monotonic() < until:
+                time.sleep(0.005)
+            server.crash(kill=kill)
+            for child in children:
+                nursery.signal(child, signal.SIGKILL)
+                nursery.wait(child)
+            server.start()
+            with Ledger.open(url) as ledger:
+                outcome = Outcome()
+                harness.check(ledger, side, budget, outcome)
+                assert outcome, outcome
+                assert outcome.answers >= wanted
+    finally:
+        server.remove()

@@ -264,23 +264,19 @@ def test_a_log_cut_at_every_byte_of_its_last_frame(url, tmp_path):
     # Nothing is synced there: thousands of copies would take the disk a while.
     work = (Path("/dev/shm") if Path("/dev/shm").is_dir() else tmp_path) / f"sitr-cut-{os.getpid()}"
     seen = set()
-    for cut in [*range(frames[-1], size), size]:
+    for cut in range(frames[-1], size + 1):
         shutil.rmtree(work, ignore_errors=True)
         copy = copied(kept, work)
         copy.with_name("book.db-shm").unlink(missing_ok=True)
         os.truncate(copy.with_name("book.db-wal"), cut)
-        if cut % 64 and cut < size - 2:  # quickly, without SQLAlchemy: which entries are there
-            reader = sqlite3.connect(copy)
-            reader.execute("PRAGMA synchronous = OFF")
-            found = [row[0] for row in reader.execute("SELECT hash FROM entry ORDER BY seq")]
-            reader.close()
+        if cut < size:
+            with pytest.raises(LedgerDamaged, match="behind its anchor"):
+                Ledger.open(f"sqlite:///{copy}", anchor=anchor)
+        if cut % 64 == 0 or cut == size:  # it goes on, and stays valid
+            found = opened(copy)
         else:
-            shutil.copy2(anchor, tmp_path / "anchor copy")
-            found = opened(copy, anchor=tmp_path / "anchor copy")
-            if cut < size:
-                assert isinstance(found, LedgerDamaged), cut
-                assert "behind its anchor" in found.what
-                found = opened(copy)
+            with Ledger.open(f"sqlite:///{copy}", create=False) as ledger:
+                found = [entry.hash for entry in ledger.entries()]
         assert found == hashes[: len(found)]
         seen.add(len(found))
     shutil.rmtree(work)
@@ -436,20 +432,6 @@ def test_two_books_that_are_exchanged(tmp_path):
         Ledger.open(first, expect=ids[0])
     with Ledger.open(first, expect=ids[1], anchor=anchors[1]) as ledger:
         assert ledger.verify().valid
-
-
-def test_a_file_that_is_exchanged_while_it_is_open(tmp_path):
-    """The open ledger goes on with the old file, or refuses; it grants nothing into thin air unseen by its anchor."""
-    first, second = (f"sqlite:///{tmp_path}/{name}.db" for name in ("first", "second"))
-    make(second, 0).close()
-    with make(first, 2, anchor=tmp_path / "anchor") as ledger:
-        file_of(second).replace(file_of(first))
-        try:
-            ask(ledger, "new")
-        except LedgerError:
-            return
-    with pytest.raises((LedgerDamaged, WrongLedger)):
-        Ledger.open(first, anchor=tmp_path / "anchor")
 
 
 # Time

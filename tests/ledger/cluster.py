@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
-NEEDED = ("initdb", "pg_ctl", "psql", "postgres")
+NEEDED = ("initdb", "pg_ctl", "pg_dump", "psql", "postgres")
 MISSING = f"the programs of PostgreSQL 15 are not in {PROGRAMS}"
 SETTINGS = {
     "listen_addresses": "''",
@@ -98,6 +98,18 @@ class Cluster:
         """Run a statement as the superuser, and return what it says."""
         address = self.url(database, role)
         return self._run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement, address)
+
+    def dump(self, url: str) -> str:
+        """Return a database as SQL, as its owner would."""
+        return self._run("pg_dump", "-d", url)
+
+    def restore(self, url: str, dump: str) -> None:
+        """Run a dump into an empty database."""
+        with tempfile.NamedTemporaryFile("w", dir=self.folder, suffix=".sql") as file:
+            file.write(dump)
+            file.flush()
+            os.chmod(file.name, 0o644)
+            self._run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file.name, url)
 
     def remove(self) -> None:
         if (self.data / "postmaster.pid").exists():

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.ledger import cluster
 
-POSTGRESQL = find_spec("sitr.ledger.postgres") is not None
-
 # Those that outlive a process, and all.
-DURABLE = ["sqlite", *(["postgresql"] if POSTGRESQL else [])]
+DURABLE = ["sqlite", "postgresql"]
 ALL = ["memory", *DURABLE]
 
 NUMBERS = itertools.count(1)  # never twice, also in the same folder

@@ -19,7 +19,7 @@ from sitr.errors import (
     SitrError,
     UnknownName,
 )
-from sitr.ledger import Budget, Ledger
+from sitr.ledger import Budget, Ledger, sqlite
 from sitr.ledger.anchor import read_marks
 from sitr.ledger.entry import canonical, sha256
 from sitr.ledger.request import Request
@@ -138,6 +138,24 @@ def test_a_log_without_its_book(path, log):
     path.with_name(path.name + log).write_bytes(b"")
     with pytest.raises(LedgerDamaged, match="its log is there, and the file itself is gone"):
         opened(path)
+
+
+@pytest.mark.parametrize(
+    ("mount", "told"),
+    [
+        ("server:/x {folder} nfs4 rw 0 0", "network file system"),
+        ("user@host {folder} fuse.sshfs rw 0 0", "network file system"),
+        ("/dev/sda1 {folder}/book.db ext4 rw 0 0", "mounted as a file of its own"),
+    ],
+)
+def test_disks_on_which_locks_do_not_hold(path, tmp_path, monkeypatch, mount, told):
+    mounts = tmp_path / "mounts"
+    mounts.write_text("/dev/root / ext4 rw 0 0\n" + mount.format(folder=tmp_path) + "\n")
+    monkeypatch.setattr(sqlite, "MOUNTS", mounts)
+    with pytest.raises(LedgerUnavailable, match=told):
+        opened(path)
+    mounts.write_text(mounts.read_text() + f"/dev/sdb1 {tmp_path} ext4 rw 0 0\n" if "fuse" in mount else "")
+    assert opened(path).verify()
 
 
 # Requests

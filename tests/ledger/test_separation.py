@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from sitr.accounting import PureDP
-from sitr.errors import AlreadyAnswered, BudgetExceeded, NotPermitted, OperationTaken
+from sitr.errors import AlreadyAnswered, BudgetExceeded, LedgerDamaged, NotPermitted, OperationTaken
 from sitr.ledger import Budget, Ledger
 from sitr.ledger.entry import sha256
 from sitr.ledger.postgres import FOR_ANALYSTS
@@ -228,3 +228,39 @@ def test_functions_look_into_no_schema_of_the_callers(team):
         connection.execute("SET search_path = pg_temp, pg_catalog")
         connection.execute("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"cost": 2**58})])
     assert team.ledger.verify()
+
+
+def test_an_officer_reads_and_changes_nothing(team):
+    """As docs/ledger.md grants it."""
+    officer = f"officer{next(NUMBERS)}"
+    for statement in (
+        f"CREATE ROLE {officer} LOGIN",
+        f"GRANT USAGE ON SCHEMA sitr TO {officer}",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA sitr TO {officer}",
+        f"GRANT EXECUTE ON FUNCTION sitr.identity() TO {officer}",
+    ):
+        team.sql(team.owner, statement)
+    with team.open(officer) as ledger:
+        assert ledger.verify()
+        assert ledger.statement("clinic").spent.value == 0
+        with pytest.raises(NotPermitted):
+            ledger.reserve("clinic", EVENT, analyst=officer)
+        with pytest.raises(NotPermitted):
+            ledger.raise_budget("clinic", Budget(epsilon=2.0), reason="mine")
+
+
+def test_a_dump_that_is_restored_is_held_to_the_anchor(team, tmp_path):
+    anchor, dump = tmp_path / "anchor", tmp_path / "dump.sql"
+    team.ledger.reserve("clinic", EVENT, analyst=team.amina, operation="before")
+    dump.write_text(shared().dump(team.owner))
+    team.ledger.reserve("clinic", EVENT, analyst=team.amina, operation="after")
+    team.ledger.write_anchor(anchor)
+    restored = shared().fresh_database()
+    shared().restore(restored, dump.read_text())
+    with Ledger.open(restored) as ledger:
+        assert ledger.id == team.ledger.id
+        assert ledger.spent("clinic").value == 0.25
+        assert ledger.verify()
+        assert "its end was lost" in ledger.verify(anchor=anchor).problem
+    with pytest.raises(LedgerDamaged, match="behind its anchor"):
+        Ledger.open(restored, anchor=anchor)

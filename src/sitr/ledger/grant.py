@@ -31,6 +31,16 @@ class Grant:
         operation: The id under which it runs once.
         analyst: Who asked.
         entry: The entry that charged for it, for a `Release`.
+
+    Example:
+        >>> from sitr.accounting import Laplace
+        >>> from sitr.ledger import Budget, Ledger
+        >>> ledger = Ledger.open("memory://")
+        >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+        >>> with ledger.reserve("clinic", Laplace(noise_multiplier=2), analyst="amina") as grant:
+        ...     grant.commit(42)
+        >>> ledger.answer(grant.operation, analyst="amina").value
+        42
     """
 
     def __init__(self, ledger: Ledger, event: Event, reserved: Entry) -> None:

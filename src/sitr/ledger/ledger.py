@@ -96,6 +96,11 @@ class Ledger:
             WrongLedger: It is another book than expected, or made by a later version of sitr.
             LedgerDamaged: It cannot be read, or it is older than its anchor.
             LedgerUnavailable: It cannot be reached, or not be made.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.head.seq
+            1
         """
         store, beside = _store(url, _validate.real("wait", wait, 0, 3600))
         try:
@@ -177,6 +182,16 @@ class Ledger:
         Raises:
             InvalidArgument: There is a budget of that name, or the share differs from its dataset in whom it protects.
             UnknownName: A share of a dataset that has no budget.
+
+        Privacy: every release is charged to the dataset. A share limits further and never replaces that: analysts may
+            talk to each other.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> ledger.create_budget("clinic", Budget(epsilon=0.25), analyst="amina")
+            >>> ledger.remaining("clinic", analyst="amina").value
+            0.25
         """
         if not isinstance(budget, Budget):
             raise InvalidArgument(f"{type(budget).__name__} is not a budget.", do="Budget(epsilon=1.0).")
@@ -201,6 +216,15 @@ class Ledger:
 
         Raises:
             InvalidArgument: The new limits are not higher, or the budget is of another kind.
+
+        Privacy: the Rényi order of an (ε,δ) budget stays, since it was fixed in advance (THEORY 5.1); its limit grows.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> ledger.raise_budget("clinic", Budget(epsilon=2.0), reason="second wave")
+            >>> ledger.remaining("clinic").value
+            2.0
         """
         name = key(dataset, analyst=analyst, purpose=purpose)
         reason = _reason(reason)
@@ -217,19 +241,51 @@ class Ledger:
         self._marked(raised)
 
     def budgets(self) -> dict[str, Budget]:
-        """Return all budgets by name; an analyst's share of "clinic" is "clinic/analyst/amina"."""
+        """Return all budgets by name; an analyst's share of "clinic" is "clinic/analyst/amina".
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> print(ledger.budgets()["clinic"])
+            ε = 1 for one person added or removed
+        """
         return {total.name: Keeper.from_json(total.body).budget for total in self.store.all_totals()}
 
     def budget(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Budget:
-        """Return one budget as it stands now."""
+        """Return one budget as it stands now.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> ledger.budget("clinic").epsilon
+            1.0
+        """
         return Keeper.from_json(self._total(key(dataset, analyst=analyst, purpose=purpose)).body).budget
 
     def spent(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Amount:
-        """Return what was charged, rounded up, in the measure of the budget's filter (THEORY 5.1)."""
+        """Return what was charged, rounded up, in the measure of the budget's filter (THEORY 5.1).
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> grant = ledger.reserve("clinic", Laplace(noise_multiplier=4), analyst="amina")
+            >>> ledger.spent("clinic").value
+            0.25
+        """
         return self._amounts(key(dataset, analyst=analyst, purpose=purpose))[0]
 
     def remaining(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Amount:
-        """Return the most that one more event may cost, rounded down."""
+        """Return the most that one more event may cost, rounded down.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> grant = ledger.reserve("clinic", Laplace(noise_multiplier=4), analyst="amina")
+            >>> ledger.remaining("clinic").share
+            0.75
+        """
         return self._amounts(key(dataset, analyst=analyst, purpose=purpose))[1]
 
     # Releases
@@ -265,6 +321,21 @@ class Ledger:
             OperationTaken: The id stands for another request, or another analyst's.
             NoSuchGuarantee: The event has no guarantee in a budget's measure.
             IncompatibleAdjacency: The event speaks of other neighbours than a budget.
+
+        Privacy: the charge is on the disk before this returns, so no answer can leave without one. The filter of each
+            budget holds for analysts who choose every event after seeing all answers (THEORY 5.1).
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> with ledger.reserve("clinic", Laplace(noise_multiplier=2), analyst="amina", operation="q-1") as grant:
+            ...     grant.commit(42)
+            >>> ledger.reserve("clinic", Laplace(noise_multiplier=1), analyst="amina")
+            Traceback (most recent call last):
+            sitr.errors.BudgetExceeded: BudgetExceeded [SITR-B01]: budget 'clinic': ε: 1.00 requested, 0.500 left, ...
+            Why: ...
+            Do: what fits: the same with 2.01 times the noise.
         """
         asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
         failed: Exception | None = None
@@ -325,6 +396,17 @@ class Ledger:
             UnknownName: There is no answer of that id.
             NotPermitted: Another analyst asked for it.
             LedgerDamaged: What is stored is not what was committed.
+
+        Privacy: the same bytes again are no new release.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> with ledger.reserve("clinic", Laplace(noise_multiplier=2), analyst="amina", operation="q-1") as grant:
+            ...     grant.commit(42)
+            >>> ledger.answer("q-1", analyst="amina").value
+            42
         """
         entries = {entry.kind: entry for entry in self.store.operation(_validate.name("operation", operation))}
         if "commit" not in entries:
@@ -350,6 +432,17 @@ class Ledger:
         Raises:
             UnknownName: There is no such operation.
             NotPermitted: It was started: it may have run.
+
+        Privacy: what never started has read no row, and has told nothing.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> grant = ledger.reserve("clinic", Laplace(noise_multiplier=2), analyst="amina", operation="q-1")
+            >>> ledger.refund("q-1", reason="never ran")
+            >>> ledger.remaining("clinic").value
+            1.0
         """
         operation, reason = _validate.name("operation", operation), _reason(reason)
         try:
@@ -367,7 +460,12 @@ class Ledger:
     # Evidence
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """Yield the entries of the book after a place, in order."""
+        """Yield the entries of the book after a place, in order.
+
+        Example:
+            >>> [entry.kind for entry in Ledger.open("memory://").entries()]
+            ['open']
+        """
         return self.store.entries(after)
 
     def verify(
@@ -378,6 +476,13 @@ class Ledger:
         Args:
             anchor: The file that `write_anchor` wrote; left out, the one that the ledger was opened with.
             progress: Called with the number of entries that were read, now and then.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> found = ledger.verify()
+            >>> found.valid, found.head.seq
+            (True, 2)
         """
         where = Path(anchor) if anchor is not None else self._anchor
         return verify(self.store, self.id, self.answers, where, progress)
@@ -390,6 +495,12 @@ class Ledger:
             WrongLedger: The file is another ledger's.
 
         Privacy: an anchor proves history up to its last line; an owner who can write both can forge both.
+
+        Example:
+            >>> import tempfile
+            >>> ledger, anchor = Ledger.open("memory://"), Path(tempfile.mkdtemp()) / "anchor"
+            >>> ledger.write_anchor(anchor).seq, ledger.verify(anchor=anchor).anchored[:21]
+            (1, 'anchored up to entry ')
         """
         self._hold_to(Path(path))
         head = self.head
@@ -397,7 +508,17 @@ class Ledger:
         return head
 
     def statement(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Statement:
-        """Return all there is to say of a budget; the exact composition is a report and never enforces (THEORY 5.1)."""
+        """Return all there is to say of a budget; the exact composition is a report and never enforces (THEORY 5.1).
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> grant = ledger.reserve("clinic", Laplace(noise_multiplier=4) * 2, analyst="amina")
+            >>> statement = ledger.statement("clinic")
+            >>> statement.spent.value, statement.fits, round(statement.exact.upper, 6)
+            (0.5, 'Laplace(noise_multiplier=2.00)', 0.5)
+        """
         return self._history(key(dataset, analyst=analyst, purpose=purpose)).statement(self.id)
 
     # Within

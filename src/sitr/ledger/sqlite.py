@@ -32,6 +32,7 @@ from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit,
 T = TypeVar("T")
 LOGS = ("-wal", "-shm", "-journal")
 FOR_EVER = ("entry", "book", "answer")
+MOUNTS = Path("/proc/self/mounts")
 SHARED_DISKS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "9p", "virtiofs", "vboxsf")
 APPEND_ONLY = """
 CREATE TRIGGER {table}_no_{what} BEFORE {what} ON {table} BEGIN
@@ -381,10 +382,9 @@ def _roll_back(driver: Driver | Any) -> None:
 
 def _check_disk(path: Path) -> None:
     """Refuse a file that other machines may write too: write-ahead mode works between processes of one machine only."""
-    mounts = Path("/proc/self/mounts")
-    if not mounts.exists():  # not Linux: nothing is known of the disk
+    if not MOUNTS.exists():  # not Linux: nothing is known of the disk
         return
-    rows = [line.split() for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines()]
+    rows = [line.split() for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()]
     if any(row[1] == str(path) for row in rows):
         raise LedgerUnavailable(
             f"the ledger at {path} is mounted as a file of its own.",

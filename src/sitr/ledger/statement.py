@@ -34,6 +34,10 @@ class Amount(NamedTuple):
         share: The larger of both, of its limit.
         measure: "epsilon", "rho", or "rdp" for a Rényi divergence.
         order: Of that divergence, which the budget was given when it was created; None for the others.
+
+    Example:
+        >>> Amount(0.25, 0.0, 0.25, "epsilon").share
+        0.25
     """
 
     value: float
@@ -51,6 +55,10 @@ class Point(NamedTuple):
         at: When.
         kind: What happened.
         left: What is left, as a share of the limit of that day.
+
+    Example:
+        >>> Point(3, "2026-01-01T00:00:00+00:00", "reserve", 0.75).left
+        0.75
     """
 
     seq: int
@@ -81,6 +89,13 @@ class Statement:
         ledger: The id of the book.
         head: Its end, which fixes all of it.
         points: What was left after everything that changed it, for a picture.
+
+    Example:
+        >>> from sitr.ledger import Ledger
+        >>> ledger = Ledger.open("memory://")
+        >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+        >>> ledger.statement("clinic").remaining.value
+        1.0
     """
 
     name: str

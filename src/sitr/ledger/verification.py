@@ -16,6 +16,7 @@ from .replay import Fault, Replay
 from .statement import rounded_share
 from .store import Snapshot, Store
 
+TOLD_EVERY = 1000  # entries, of progress
 MOST_TOLD = 100  # of what is wrong, and of remarks
 NOT_ANCHORED = "not anchored: that the end of the book was not cut off, nothing here can show"
 
@@ -77,7 +78,7 @@ def verify(
         with store.snapshot() as snapshot:
             for entry in snapshot.entries():
                 reading.take(entry)
-                if progress is not None and entry.seq % 1000 == 0:
+                if progress is not None and entry.seq % TOLD_EVERY == 0:
                     progress(entry.seq)
             _check_totals(snapshot, reading.replay)
             reading.remarks += _check_answers(snapshot, reading.replay, answers)
