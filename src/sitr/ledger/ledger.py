@@ -335,7 +335,7 @@ class Ledger:
             Traceback (most recent call last):
             sitr.errors.BudgetExceeded: BudgetExceeded [SITR-B01]: budget 'clinic': ε: 1.00 requested, 0.500 left, ...
             Why: ...
-            Do: what fits: the same with 2.01 times the noise.
+            Do: what fits: the same with 2.00 times the noise.
         """
         asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
         failed: Exception | None = None
