@@ -12,9 +12,11 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import LedgerDamaged, LedgerUnavailable
+from .. import _validate
+from ..errors import LedgerDamaged, LedgerUnavailable, WrongLedger
 from .disk import owner_only
 from .entry import Head, canonical, now
+from .store import Store
 
 TAIL = 2**16  # bytes at the end of an anchor, some hundred lines: processes write them out of order by a few
 
@@ -78,3 +80,28 @@ def _mark(line: bytes) -> Mark | None:
         return Mark(str(record["ledger"]), Head(int(record["seq"]), str(record["hash"])), str(record["at"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
+
+
+def hold_to(anchor: Path, store: Store, ledger: str) -> bool:
+    """Refuse a book that an anchor knows otherwise, and return whether it knows anything yet.
+
+    Raises:
+    LedgerDamaged: The book has lost entries that the anchor knows, or has others in their place.
+    WrongLedger: The anchor is another ledger's.
+    """
+    marks = read_marks(anchor, last=True) if anchor.exists() else []
+    others = [mark.ledger for mark in marks if mark.ledger != ledger]
+    if others:
+        raise WrongLedger(
+            f"the anchor at {anchor} is of ledger {_validate.shown(others[-1])}, and this one is {ledger}.",
+            do="look whether two books were exchanged.",
+        )
+    known = {mark.head for mark in marks}
+    lost = known - store.heads(sorted(seq for seq, _ in known))
+    if lost:
+        raise LedgerDamaged(
+            f"the ledger at {store.place} is behind its anchor: entry {min(lost).seq} is lost or changed.",
+            why="what was charged after an old copy was made would be forgotten.",
+            do="find the newest book; sitr ledger verify --anchor says where they part.",
+        )
+    return bool(marks)

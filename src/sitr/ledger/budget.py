@@ -22,6 +22,7 @@ FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp
 NAMES = {kind: name for name, kind in FILTERS.items()}
 # Limits and costs may differ so far, relatively, from what another machine works out: as far as filters allow anyway.
 TOLERANCE = 2.0**-40
+REMEMBERED = 256  # costs of events that are asked for again and again
 NEIGHBOURS = {"add_remove": "added or removed", "replace_one": "replaced"}
 
 
@@ -179,7 +180,16 @@ class Keeper:
             >>> Keeper.of(Budget(epsilon=1.0)).units(PureDP(epsilon=0.25))
             (288230376151711744, 0)
         """
-        return self._unused.units(event)
+        found = self._costs.get(event)
+        if found is None:
+            if len(self._costs) >= REMEMBERED:
+                self._costs.clear()
+            found = self._costs[event] = self._unused.units(event)
+        return found
+
+    @cached_property
+    def _costs(self) -> dict[Event, tuple[int, int]]:
+        return {}
 
     def raised(self, budget: Budget) -> Keeper:
         """Return what keeps a higher promise; a Rényi order stays, since it was fixed in advance.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -27,7 +26,8 @@ from ..errors import (
     WrongLedger,
 )
 from . import schema
-from .anchor import read_marks, write_mark
+from .address import store_at
+from .anchor import hold_to, read_marks, write_mark
 from .answer import Answer, content_of
 from .budget import Budget, Keeper, check_share, key
 from .entry import Entry, Head, canonical
@@ -102,7 +102,7 @@ class Ledger:
             >>> ledger.head.seq
             1
         """
-        store, beside = _store(url, _validate.real("wait", wait, 0, 3600))
+        store, beside = store_at(url, _validate.real("wait", wait, 0, 3600))
         try:
             return cls._opened(store, create, expect, anchor, Path(answers) if answers else beside)
         except BaseException:
@@ -129,7 +129,7 @@ class Ledger:
                 do="look where the right book is, or whether two were exchanged.",
             )
         ledger = cls(store, identity.id, Path(anchor) if anchor else None, answers)
-        if ledger._anchor is not None and not ledger._hold_to(ledger._anchor):
+        if ledger._anchor is not None and not hold_to(ledger._anchor, store, ledger.id):
             ledger._begin_anchor(ledger._anchor, identity.head)
         return ledger
 
@@ -502,7 +502,7 @@ class Ledger:
             >>> ledger.write_anchor(anchor).seq, ledger.verify(anchor=anchor).anchored[:21]
             (1, 'anchored up to entry ')
         """
-        self._hold_to(Path(path))
+        hold_to(Path(path), self.store, self.id)
         head = self.head
         write_mark(Path(path), self.id, head)
         return head
@@ -655,25 +655,6 @@ class Ledger:
             write_mark(self._anchor, self.id, Head(entry.seq, entry.hash))
         return entry
 
-    def _hold_to(self, anchor: Path) -> bool:
-        """Refuse a book that an anchor knows otherwise, and return whether it knows anything yet."""
-        marks = read_marks(anchor, last=True) if anchor.exists() else []
-        others = [mark.ledger for mark in marks if mark.ledger != self.id]
-        if others:
-            raise WrongLedger(
-                f"the anchor at {anchor} is of ledger {_validate.shown(others[-1])}, and this one is {self.id}.",
-                do="look whether two books were exchanged.",
-            )
-        known = {mark.head for mark in marks}
-        lost = known - self.store.heads(sorted(seq for seq, _ in known))
-        if lost:
-            raise LedgerDamaged(
-                f"the ledger at {self.store.place} is behind its anchor: entry {min(lost).seq} is lost or changed.",
-                why="what was charged after an old copy was made would be forgotten.",
-                do="find the newest book; sitr ledger verify --anchor says where they part.",
-            )
-        return bool(marks)
-
     def _begin_anchor(self, anchor: Path, head: Head) -> None:
         """Write the first mark of a new book; for an old one, an anchor that knows nothing was lost."""
         if head.seq > 1:
@@ -683,34 +664,6 @@ class Ledger:
                 do="find it; or begin a new one from today: ledger.write_anchor(...), or sitr ledger anchor.",
             )
         write_mark(anchor, self.id, head)
-
-
-def _store(url: str, wait: float) -> tuple[Store, Path | None]:
-    """The store that an address names, and the folder for large answers beside it."""
-    if not isinstance(url, str):
-        raise InvalidArgument(f"{type(url).__name__} is not the address of a ledger.", do=ADDRESSES)
-    if "://" not in url and url and not set(url) & set("@:"):  # a plain path; what has these signs may be an address
-        url = f"sqlite:///{url}"
-    scheme, _, rest = url.partition("://")
-    if scheme == "memory" and not rest:
-        from .sqlite import SQLite
-
-        return SQLite(None, wait), None
-    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
-        from .sqlite import SQLite
-
-        path = Path(rest[1:]).resolve()  # one name for one book: logs and answers are beside it
-        if os.path.isdir(path):  # False, too, where it cannot be reached
-            raise InvalidArgument(f"{path} is a folder, and a ledger is a file in one.", do=ADDRESSES)
-        return SQLite(path, wait), path.with_name(f"{path.name}.answers")
-    if scheme in ("postgresql", "postgres"):
-        from .postgres import PostgreSQL
-
-        return PostgreSQL(url, wait), None
-    raise InvalidArgument("this is not the address of a ledger.", do=ADDRESSES)  # not shown: it may have a password
-
-
-ADDRESSES = "sqlite:///book.db, postgresql://user@host/database, or memory://."
 
 
 def _check_none_lost(store: Store, create: bool, anchor: str | Path | None) -> None:

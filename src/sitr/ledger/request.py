@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from .. import _validate
@@ -48,7 +49,7 @@ class Request:
         self.about = {
             "blocks": list(self.blocks),
             "datasets": list(self.datasets),
-            "event": event.to_dict(),
+            "event": _record(event),
             "purpose": self.purpose,
         }
         try:
@@ -110,6 +111,11 @@ class Request:
         """The reservation as the entry says it."""
         due = {name: {"cost": cost, "delta": delta, "version": version} for name, version, cost, delta, _ in charges}
         return canonical({**self.about, "budgets": due, "request": self.digest})
+
+
+@lru_cache(maxsize=256)
+def _record(event: Event) -> dict[str, Any]:
+    return event.to_dict()
 
 
 def _names(what: str, values: Iterable[str], *, without: str = "") -> tuple[str, ...]:

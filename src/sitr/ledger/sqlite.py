@@ -26,7 +26,7 @@ from ..accounting.filters import MOST
 from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .disk import owner_only, sync_folder
-from .entry import BEFORE_ALL, Entry, Head, chained, now, sha256
+from .entry import BEFORE_ALL, Entry, Head, canonical, chained, now, sha256
 from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, check_version, damaged, older
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ class SQLite(Store):
             state = driver.execute(STATE, {"asked": operation}).fetchall()
             if [step[:2] for step in state] != [("reserve", analyst), ("start", analyst)]:
                 raise Unfit
-            if json.loads(state[1][2]).get("holder") != sha256(holder.encode()):
+            if state[1][2] != canonical({"holder": sha256(holder.encode())}):
                 raise Unfit
             driver.execute(KEEP, {"operation": operation, **kept._asdict()})
             return self._add(driver, "commit", operation, analyst, body)
