@@ -156,3 +156,22 @@ def test_a_book_in_memory_stays_with_its_process():
     assert in_fork(lambda: ledger.spent(DATASET)) == "LedgerUnavailable"
     ask(ledger, "q1")
     assert ledger.spent(DATASET).value == pytest.approx(1)
+
+
+def test_a_fork_whose_preparation_is_interrupted_is_refused(fresh, monkeypatch):
+    """Python forks all the same: a child that was not prepared for charges nothing."""
+    url = fresh()
+    harness.prepare(url, 8)
+    with Ledger.open(url) as ledger:
+        ask(ledger, "before")
+
+        def interrupted(gate):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(forks.Gate, "close", interrupted)
+        assert in_fork(lambda: ask(ledger, "child")) == "LedgerUnavailable"
+        monkeypatch.undo()
+        ask(ledger, "after")
+        assert in_fork(lambda: ask(ledger, "another child")).startswith(ledger.id)
+        assert ledger.spent(DATASET).value == 3
+        assert ledger.verify().valid

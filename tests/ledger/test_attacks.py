@@ -5,6 +5,7 @@ import os
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -23,6 +24,7 @@ from sitr.ledger import Budget, Ledger, sqlite
 from sitr.ledger.anchor import read_marks
 from sitr.ledger.entry import canonical, sha256
 from sitr.ledger.request import Request
+from sitr.release import Release
 from tests.ledger.test_separation import EVENT, Team, body
 from tests.ledger.test_verification import found, rewritten, tamper, with_body
 
@@ -114,7 +116,7 @@ def test_a_second_name_of_a_file(path, tmp_path):
 
 def test_the_name_under_which_a_book_was_made_goes(path):
     """A process that died between giving a new book its name and taking the old one away."""
-    beside = path.with_name(f".{path.name}.0123")
+    beside = path.with_name(f".{path.name}.{'0123' * 8}")
     os.link(path, beside)
     assert opened(path).verify()
     assert not beside.exists()
@@ -156,6 +158,20 @@ def test_disks_on_which_locks_do_not_hold(path, tmp_path, monkeypatch, mount, to
         opened(path)
     mounts.write_text(mounts.read_text() + f"/dev/sdb1 {tmp_path} ext4 rw 0 0\n" if "fuse" in mount else "")
     assert opened(path).verify()
+
+
+def test_a_book_that_went_on_from_an_older_copy(path):
+    """Put back in place, and longer again by now: what this process knows is not in it."""
+    before = path.read_bytes()
+    with opened(path) as ledger:
+        ask(ledger, "second")
+        ledger.store.close()
+        path.write_bytes(before)
+        with opened(path) as other:
+            for turn in range(2):
+                ask(other, f"other {turn}", PureDP(epsilon=0.01))
+        with pytest.raises(LedgerDamaged, match="put back to an older copy"):
+            ask(ledger, "third", PureDP(epsilon=0.01))
 
 
 # Requests
@@ -246,6 +262,18 @@ def test_a_second_row_that_says_which_book_it_is(path):
         opened(path)
 
 
+def test_a_release_of_another_event_is_found_wherever_it_is(ledger):
+    ledger.create_budget("clinic", Budget(epsilon=1.0))
+    paid, dear = Release(1, None, Laplace(noise_multiplier=100)), Release(1, None, Laplace(noise_multiplier=0.01))
+    with ledger.reserve("clinic", paid.event, analyst="amina") as grant:
+        for answer in (dear, [dear], {"a": [dear]}, np.array([dear], dtype=object), replace(paid, value=dear)):
+            with pytest.raises(InvalidArgument, match="was paid for"):
+                grant.commit(answer)
+        with pytest.raises(InvalidArgument, match="cannot be kept"):
+            grant.commit({1: "a", "1": "b"})
+        grant.commit({"a": paid})
+
+
 # Anchors
 
 
@@ -329,6 +357,10 @@ def by_hand(**changes):
 
 
 POISON = {
+    "a dataset that is null": by_hand(datasets=["clinic", None]),
+    "a block that is null": by_hand(blocks=[None]),
+    "a block of two lines": by_hand(blocks=["a\nspent 0 %"]),
+    "a purpose of two lines": by_hand(purpose="a\nb"),
     "no purpose": {k: v for k, v in by_hand().items() if k != "purpose"},
     "no event": {k: v for k, v in by_hand().items() if k != "event"},
     "something more": by_hand(more=1),
@@ -343,12 +375,20 @@ POISON = {
 }
 
 
-@pytest.mark.parametrize("what", [*POISON, "a cost with an exponent"])
+RAW = {
+    "a cost with an exponent": (str(2**40), "1.00000000000000001e17"),
+    "a number of thousands of digits": ('"event": {', '"event": {"x": ' + "9" * 5000 + ", "),
+    "an event that is nested deeply": ('"event": {', '"event": {"x": ' + "[" * 1200 + "]" * 1200 + ", "),
+}
+
+
+@pytest.mark.parametrize("what", [*POISON, *RAW])
 def test_an_entry_by_hand_cannot_spoil_the_book(team, what):
+    team.ledger.create_budget("clinic", Budget(epsilon=0.5), analyst=team.amina)
     if what in POISON:
         text = json.dumps(POISON[what])
     else:
-        text = json.dumps(by_hand()).replace(str(2**40), "1.00000000000000001e17")
+        text = json.dumps(by_hand()).replace(*RAW[what])
     with pytest.raises(psycopg.Error):
         team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, text])
     assert team.ledger.verify()
@@ -368,6 +408,33 @@ def test_what_an_analyst_states_falsely_is_named_and_hides_nothing_else(team):
     assert statement.unreadable == 1
     assert "UNREADABLE" in str(statement)
     team.ledger.refund("q", reason="no event")
+
+
+def test_a_number_that_json_cannot_hold_is_an_event_that_cannot_be_read(team):
+    event = json.dumps(EVENT.to_dict()).replace("0.25", "1e400")
+    text = json.dumps(by_hand(event="here")).replace('"here"', event)
+    team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, text])
+    assert team.ledger.verify().bad_entry == 3
+    assert team.ledger.statement("clinic").unreadable == 1
+
+
+def test_a_bad_answer_hides_no_lost_end(team, tmp_path):
+    file, anchor = tmp_path / "x", tmp_path / "anchor"
+    file.write_bytes(b"x")
+    team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"cost": 2**58})])
+    team.as_amina("SELECT sitr.start('q', %s, %s)", [team.amina, json.dumps({"holder": sha256(b"h")})])
+    done = json.dumps({"holder": "h", "sha256": "0" * 64, "bytes": 1, "media": "t"})
+    commit = "SELECT sitr.commit('q', %s, 'h', %s, 't', NULL, %s)"
+    with pytest.raises(psycopg.Error):
+        team.as_amina(commit, [team.amina, done, f"{file}\nvalid: 7 entries"])
+    team.as_amina(commit, [team.amina, done, str(file)])
+    team.ledger.write_anchor(anchor)
+    mark = read_marks(anchor)[0]
+    lost = {"at": mark.at, "hash": "0" * 64, "ledger": mark.ledger, "seq": 999}
+    anchor.write_text(anchor.read_text() + canonical(lost) + "\n")
+    told = team.ledger.verify(anchor=anchor)
+    assert "its end was lost" in told.problem
+    assert any("was changed" in other for other in told.others)
 
 
 def test_nobody_commits_in_the_place_of_who_started(team):

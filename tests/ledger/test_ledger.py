@@ -112,7 +112,7 @@ def test_a_batch_is_charged_its_joint_cost(ledger):
     ledger.create_budget("clinic", Budget(rho=1.0))
     ask(ledger, event=Gaussian(noise_multiplier=10) * 50)
     assert spent(ledger) == pytest.approx(50 / 200)
-    with pytest.raises(BudgetExceeded, match="what fits: 150 of these 200"):
+    with pytest.raises(BudgetExceeded, match="what fits into this budget: 150 of these 200"):
         ask(ledger, event=Gaussian(noise_multiplier=10) * 200)
 
 

@@ -51,7 +51,7 @@ def test_nothing_was_asked(ledger):
 
 def test_a_refusal_says_what_would_fit(ledger):
     ledger.create_budget("clinic", Budget(rho=0.5, delta=1e-9))
-    with pytest.raises(BudgetExceeded, match=r"what fits: the same with 2.00 times the noise"):
+    with pytest.raises(BudgetExceeded, match=r"what fits into this budget: the same with 2.00 times the noise"):
         ledger.reserve("clinic", Gaussian(noise_multiplier=0.5), analyst="amina")
     with pytest.raises(BudgetExceeded, match="δ-parts"):
         ledger.reserve("clinic", ApproximateDP(epsilon=0.01, delta=1e-6), analyst="amina")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _validate
 from ..accounting import Event
 from ..errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 from ..release import Release
@@ -89,7 +90,9 @@ def events_of(answer: Any) -> list[Event]:
         []
     """
     if isinstance(answer, Release):
-        return [answer.event]
+        return [answer.event, *events_of(answer.value)]
+    if isinstance(answer, np.ndarray) and answer.dtype == object:
+        answer = answer.tolist()
     parts = answer.values() if isinstance(answer, Mapping) else answer if isinstance(answer, (list, tuple)) else ()
     return [event for part in parts for event in events_of(part)]
 
@@ -120,6 +123,8 @@ def _plain(value: Any, entry: str) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
+        if len({str(name) for name in value}) < len(value):
+            raise TypeError("two keys are the same text")
         return {str(name): _plain(item, entry) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item, entry) for item in value]
@@ -188,7 +193,7 @@ def content_of(kept: Kept, folder: Path | None, record: dict[str, Any]) -> bytes
     if kept.path is not None:
         content = _read(folder.joinpath(kept.path) if folder else Path(kept.path), record["bytes"])
     if content is None or sha256(content) != record["sha256"] or kept.media != record["media"]:
-        where = f"its file {kept.path}" if kept.path else "the ledger"
+        where = f"its file {_validate.shown(kept.path)}" if kept.path else "the ledger"
         raise LedgerDamaged(f"a stored answer is not what was committed: {where} was changed.", do=RESTORE)
     return bytes(content)
 
@@ -201,4 +206,5 @@ def _read(path: Path, size: int) -> bytes | None:
             return None
         return path.read_bytes()
     except OSError:
-        raise OutOfReach(f"a stored answer is not here: its file {path} was moved or lost.", do=RESTORE) from None
+        gone = f"its file {_validate.shown(path.name)} was moved or lost"
+        raise OutOfReach(f"a stored answer is not here: {gone}.", do=RESTORE) from None

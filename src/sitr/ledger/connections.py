@@ -40,7 +40,8 @@ class Connections:
         self._engine, self._alone = engine, alone
         self._idle: deque[tuple[Any, float]] = deque()
         self.gate = Gate()
-        self.forked_inside = False
+        self.forked_inside = self._ready = False
+        self._inherited: deque[tuple[Any, float]] = deque()
         FORKING.add(self)
 
     def lend(self, use: Callable[[Any], T]) -> T:
@@ -74,15 +75,19 @@ class Connections:
         """
         self.gate.close()
         self.close()
+        self._ready = True  # last: what was interrupted before, or made since, is not
 
     def after_fork(self) -> None:
         """Let threads go on, in the parent."""
+        self._ready = False
         self.gate.open()
 
     def in_child(self) -> None:
         """Begin anew, in the child; whether anything was in use at the fork is remembered for good."""
-        self.forked_inside = self.forked_inside or self.gate.passed
-        self.gate = Gate()
+        prepared = self._ready and not self.gate.passed and not self._idle
+        self.forked_inside = self.forked_inside or not prepared
+        self._inherited, self._idle = self._idle, deque()  # kept: to close what is the parent's would do harm
+        self.gate, self._ready = Gate(), False
 
     def _take(self) -> Any:
         while True:

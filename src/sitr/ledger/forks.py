@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from typing import Protocol
@@ -20,7 +21,7 @@ class Gate:
     def __init__(self) -> None:
         self.passed = False
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal may come, and fork, while its thread is in here
         self._changed = threading.Condition(self._lock)
         self._inside: dict[int, int] = {}  # how often each thread went in
 
@@ -44,7 +45,7 @@ class Gate:
         """Let nobody in, and wait until those inside have left; not for ever, and not for whoever closes."""
         me = threading.get_ident()
         with self._changed:
-            self._closed = True
+            self._closed = self.passed = True  # until it is known that nobody is inside
             self._changed.wait_for(lambda: not self._inside.keys() - {me}, FORK_WAITS)
             self.passed = bool(self._inside)
 
@@ -72,25 +73,35 @@ FORKING: WeakSet[Forkable] = WeakSet()
 
 
 # One fork at a time: two threads that fork would open each other's gates.
-_one = threading.Lock()
+_one = threading.RLock()
+
+
+def _all() -> list[Forkable]:
+    while True:
+        with contextlib.suppress(RuntimeError):  # another thread added one just now
+            return list(FORKING)
 
 
 def _before() -> None:
+    """Prepare everyone. Python forks even if this fails, so whoever was not prepared finds that out in the child."""
     _one.acquire()
-    for one in list(FORKING):
-        one.before_fork()
+    for one in _all():
+        with contextlib.suppress(BaseException):  # Ctrl-C while one waits must not leave out the others
+            one.before_fork()
 
 
 def _after() -> None:
-    for one in list(FORKING):
+    for one in _all():
         one.after_fork()
-    _one.release()
+    with contextlib.suppress(RuntimeError):  # where the lock was not had, it is not ours to give back
+        _one.release()
 
 
 def _in_child() -> None:
-    for one in list(FORKING):
+    global _one
+    for one in _all():
         one.in_child()
-    _one.release()
+    _one = threading.RLock()
 
 
 os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

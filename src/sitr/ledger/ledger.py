@@ -335,7 +335,7 @@ class Ledger:
             Traceback (most recent call last):
             sitr.errors.BudgetExceeded: BudgetExceeded [SITR-B01]: budget 'clinic': ε: 1.00 requested, 0.500 left, ...
             Why: ...
-            Do: what fits: the same with 2.00 times the noise.
+            Do: what fits into this budget: the same with 2.00 times the noise.
         """
         asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
         failed: Exception | None = None
@@ -650,7 +650,7 @@ class Ledger:
 
     def _marked(self, entry: Entry) -> Entry:
         """Nothing is granted before the anchor knows of the charge."""
-        self.store.saw(entry.seq)
+        self.store.saw(Head(entry.seq, entry.hash))
         if self._anchor is not None:
             write_mark(self._anchor, self.id, Head(entry.seq, entry.hash))
         return entry

@@ -95,14 +95,14 @@ class PostgreSQL(Store):
         return self._step(COMMIT, operation=operation, analyst=analyst, holder=holder, body=body, **kept._asdict())
 
     def identity(self) -> Identity | None:
-        before = self._latest
+        before = self._latest.seq
         try:
             ((id, version, *head),) = self._read("SELECT * FROM sitr.identity()")
         except UnknownName:
             return None
         if id is None:
             raise damaged(self.place, "it has no first entry")
-        self.saw(head[0], before)
+        self.saw(Head(*head), before)
         return Identity(id, version, Head(*head))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
@@ -148,9 +148,9 @@ class PostgreSQL(Store):
         """The server checks its own pages: pg_amcheck."""
 
     def _step(self, statement: str, **values: Any) -> Entry:
-        before = self._latest
+        before = self._latest.seq
         entry = self._with_driver(lambda driver: Entry(*driver.execute(statement, values).fetchone()))
-        self.saw(entry.seq, before + 1)
+        self.saw(Head(entry.seq, entry.hash), before + 1)
         return entry
 
     def _read(self, statement: str, **values: Any) -> list[Any]:

@@ -32,7 +32,8 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'SL004', MESSAGE = 'an analyst asks under the name of the login';
     ELSIF coalesce(p_operation, '') = '' OR octet_length(p_operation) > 200 OR octet_length(p_analyst) > 200
         OR p_operation || p_analyst ~ '[[:cntrl:]]' OR p_body ~ '[\n\r]' OR jsonb_typeof(body) IS DISTINCT FROM 'object'
-        OR jsonb_path_exists(body, '$.**{50}')  -- deeper than other readers go
+        OR jsonb_path_exists(body, '$.**{50}')  -- deeper than other readers go, as are these
+        OR octet_length(p_body) > 1048576 OR p_body ~ '[0-9]{250}'
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a name is empty, too long or does not show, or the body no object';
     END IF;
@@ -150,7 +151,9 @@ BEGIN
         AND json_typeof(due) = 'object' AND jsonb_typeof(asked -> 'blocks') = 'array'
         AND jsonb_array_length(asked -> 'datasets') = cardinality(datasets) AND asked -> 'datasets' @> to_jsonb(datasets)
         AND jsonb_array_length(asked -> 'blocks') = cardinality(blocks) AND asked -> 'blocks' @> to_jsonb(blocks)
-        AND array_to_string(datasets, '') !~ '/') IS NOT TRUE
+        AND array_position(datasets, NULL) IS NULL AND array_position(blocks, NULL) IS NULL
+        AND array_to_string(datasets, '') !~ '/'
+        AND array_to_string(datasets || blocks, '') || coalesce(asked ->> 'purpose', '') !~ '[[:cntrl:]]') IS NOT TRUE
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the request is not of the form that a ledger writes';
     END IF;
@@ -176,8 +179,8 @@ BEGIN
         wholes := wholes + (found.name = ANY (datasets))::integer;
     END LOOP;
     -- Every budget that it falls under is charged, and no other: nobody leaves out a share of their own.
-    IF NOT charged OR wholes <> cardinality(datasets)
-        OR budgets <> (SELECT count(*) FROM jsonb_object_keys(asked -> 'budgets'))
+    IF (charged AND wholes = cardinality(datasets)
+        AND budgets = (SELECT count(*) FROM jsonb_object_keys(asked -> 'budgets'))) IS NOT TRUE
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = 'the budgets are not those that are charged';
     END IF;
@@ -189,7 +192,9 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     asked jsonb := sitr.checked(p_operation, p_analyst, p_body);
 BEGIN
-    IF coalesce(asked ->> 'holder', '') !~ '^[0-9a-f]{64}$' OR jsonb_typeof(asked -> 'holder') <> 'string' THEN
+    IF (asked ->> 'holder' ~ '^[0-9a-f]{64}$' AND jsonb_typeof(asked -> 'holder') = 'string' AND asked - 'holder' = '{}')
+        IS NOT TRUE
+    THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the holder is no sha256';
     END IF;
     PERFORM FROM sitr.book FOR UPDATE;
@@ -216,10 +221,13 @@ BEGIN
         OR p_holder IS NULL OR asked ->> 'holder' IS DISTINCT FROM p_holder
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation was not started by this holder';
-    ELSIF p_content IS NOT NULL AND encode(sha256(p_content), 'hex') IS DISTINCT FROM asked ->> 'sha256'
-        OR coalesce(asked ->> 'sha256', '') !~ '^[0-9a-f]{64}$' OR asked ->> 'media' IS DISTINCT FROM p_media
-        OR coalesce(p_body::json ->> 'bytes', '') !~ '^[0-9]{1,18}$'
-        OR octet_length(p_content) <> (asked ->> 'bytes')::bigint
+    ELSIF (asked - ARRAY['bytes', 'holder', 'media', 'sha256'] = '{}'
+        AND jsonb_typeof(asked -> 'sha256') = 'string' AND asked ->> 'sha256' ~ '^[0-9a-f]{64}$'
+        AND jsonb_typeof(asked -> 'bytes') = 'number' AND p_body::json ->> 'bytes' ~ '^[0-9]{1,18}$'
+        AND asked -> 'media' = to_jsonb(p_media) AND (p_content IS NULL) <> (p_path IS NULL)
+        AND coalesce(octet_length(p_path), 0) <= 1000 AND coalesce(p_path, '') !~ '[[:cntrl:]]'
+        AND (p_content IS NULL OR encode(sha256(p_content), 'hex') = asked ->> 'sha256'
+             AND octet_length(p_content) = (asked ->> 'bytes')::bigint)) IS NOT TRUE
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the answer is not the one that its entry describes';
     END IF;

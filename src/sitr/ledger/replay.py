@@ -9,7 +9,7 @@ from typing import Any
 
 from ..accounting import Event
 from ..accounting.filters import MOST
-from ..errors import LedgerDamaged, SitrError
+from ..errors import InvalidRecord, LedgerDamaged, SitrError
 from .budget import TOLERANCE, Keeper, block_kinds, check_share, key, keys
 from .entry import KINDS, Entry, canonical, sha256
 from .store import Charge
@@ -226,8 +226,17 @@ def _today(charge: Charge, account: Account) -> Charge:
 
 
 def event_of(record: dict[str, Any]) -> Event:
-    """Return the event of a record; a book has few different ones, and each is read once."""
-    return _event(canonical(record))
+    """Return the event of a record; a book has few different ones, and each is read once.
+
+    Raises:
+        InvalidRecord: It is none.
+    """
+    try:
+        return _event(canonical(record))
+    except SitrError:
+        raise
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidRecord("the event of an entry cannot be read.") from None
 
 
 @lru_cache(maxsize=4096)

@@ -72,6 +72,7 @@ TOTALS = _prepared(select(schema.budget).where(_named).order_by(_budget.name))
 _last = select(func.max(schema.entry.c.seq)).scalar_subquery()
 _id, _form = (select(column).scalar_subquery() for column in (schema.book.c.id, schema.book.c.schema_version))
 HEAD = _prepared(select(schema.entry.c.seq, schema.entry.c.hash, _id, _form).where(schema.entry.c.seq == _last))
+HASH = _prepared(select(schema.entry.c.hash).where(schema.entry.c.seq == given("place")))
 _asked = schema.entry.c.operation == given("asked")
 OPERATION = _prepared(select(schema.entry).where(_asked).order_by(schema.entry.c.seq))
 STATE = _prepared(
@@ -158,7 +159,7 @@ class SQLite(Store):
     def identity(self) -> Identity | None:
         if self.path is not None and not _there(self.path):
             return None
-        before = self._latest
+        before = self._latest.seq
         with self.connection() as connection:
             if not connection.dialect.has_table(connection, "book"):
                 if self.path is None:
@@ -171,7 +172,7 @@ class SQLite(Store):
             if len(rows) != 1 or head is None:
                 raise damaged(self.place, "it has no first entry, or says twice which book it is")
             self._id = self._id or rows[0].id
-            self.saw(head.seq, before)
+            self.saw(Head(head.seq, head.hash), before)
             return Identity(rows[0].id, rows[0].schema_version, Head(*head[:2]))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
@@ -239,8 +240,13 @@ class SQLite(Store):
 
     def _add(self, driver: Driver, kind: str, operation: str | None, analyst: str | None, body: str) -> Entry:
         seq, previous, id, form = driver.execute(HEAD).fetchone() or (0, BEFORE_ALL, self._id, schema.SCHEMA_VERSION)
-        if id != self._id or seq < self._latest:
+        latest = self._latest
+        if id != self._id or seq < latest.seq:
             raise older(self.place)
+        if latest.seq and latest.hash != (
+            previous if seq == latest.seq else driver.execute(HASH, {"place": latest.seq}).fetchone()[0]
+        ):
+            raise older(self.place)  # it went on from an older copy
         check_version(form, self.place)
         entry = chained(self._id, previous, seq + 1, now(), kind, operation, analyst, body)
         try:
@@ -264,7 +270,7 @@ class SQLite(Store):
 
         entry = super()._with_driver(durable)
         self._check_file()  # afterwards: what was written to a file that was replaced is lost
-        self.saw(entry.seq)
+        self.saw(Head(entry.seq, entry.hash))
         return entry
 
     def _with_driver(self, use: Callable[[Any], T]) -> T:
@@ -405,7 +411,7 @@ def _check_disk(path: Path) -> None:
 
 def _made_just_now(path: Path) -> bool:
     """Whether the second name of a file is the one under which it was made, which goes."""
-    for beside in path.parent.glob(f".{glob.escape(path.name)}.*"):
+    for beside in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 32}"):
         with contextlib.suppress(FileNotFoundError):
             if beside.samefile(path):
                 beside.unlink(missing_ok=True)

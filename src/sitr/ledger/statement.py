@@ -130,7 +130,7 @@ class Statement:
         rows.append(
             ("exact", f"{exact} (between {rounded_down(self.exact.lower, 6)} and {rounded_up(self.exact.upper, 6)})")
         )
-        rows += [("block", f"{self.block}: the one that spent most")] if self.block else []
+        rows += [("block", f"{self.block!r}: the one that spent most")] if self.block else []
         rows += (
             [("CLAIMED", "an event rests on its user's own numbers, which sitr cannot check")] if self.claimed else []
         )
@@ -224,7 +224,7 @@ def fitting(filter: Filter, event: Event) -> str:
     Example:
         >>> from sitr.accounting import PureDP
         >>> fitting(Keeper.of(Budget(epsilon=1.0)).filter((2**59, 0)), PureDP(epsilon=0.1) * 9)
-        'what fits: 5 of these 9, or the same with 1.81 times the noise.'
+        'what fits into this budget: 5 of these 9, or the same with 1.81 times the noise.'
     """
     found = []
     if isinstance(event, Composed) and len(event.events) == 1:
@@ -239,7 +239,7 @@ def fitting(filter: Filter, event: Event) -> str:
         found.append(f"one {noise}")
     if not found:
         return "nothing of the kind fits any more; an owner may raise the budget."
-    return f"what fits: {', or '.join(found)}."
+    return f"what fits into this budget: {', or '.join(found)}."
 
 
 def noise_factor(filter: Filter, event: Event) -> str:

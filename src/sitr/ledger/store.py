@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
 from . import schema
 from .connections import Connections, Unreached
-from .entry import Entry, Head, canonical
+from .entry import BEFORE_ALL, Entry, Head, canonical
 
 T = TypeVar("T")
 PAGE_SIZE = 10_000  # entries read at a time
@@ -136,7 +136,9 @@ class Store(ABC):
         self.engine, self.place = engine, place
         self._connections = Connections(engine, alone=alone)
         self._pid = os.getpid()
-        self._latest = 0  # the last entry that this process knows of: a book that ends before it is an older one
+        self._latest = Head(
+            0, BEFORE_ALL
+        )  # the last entry that this process knows of: a book without it is an older one
         self._turn: AbstractContextManager[Any] = nullcontext()
 
     # Steps of the protocol: each is one durable transaction.
@@ -270,11 +272,11 @@ class Store(ABC):
             body = canonical({"from": version, "to": schema.SCHEMA_VERSION})
             self._append(connection, "migrate", None, None, body)
 
-    def saw(self, seq: int, before: int = 0) -> None:
+    def saw(self, head: Head, before: int = 0) -> None:
         """Remember the last entry that is known; a book that ends before what was known `before` is an older one."""
-        if seq < before:
+        if head.seq < before:
             raise older(self.place)
-        self._latest = max(self._latest, seq)
+        self._latest = max(self._latest, head)
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """Yield the entries after a place, in order; those that come while it reads are among them."""

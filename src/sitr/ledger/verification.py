@@ -80,10 +80,11 @@ def verify(
                 reading.take(entry)
                 if progress is not None and entry.seq % TOLD_EVERY == 0:
                     progress(entry.seq)
-            _check_totals(snapshot, reading.replay)
-            reading.remarks += _check_answers(snapshot, reading.replay, answers)
-        reading.check_end()
-        store.check_storage()
+            # Each by itself, and the end of the book first: one fault must not hide another.
+            reading.note(reading.check_end)
+            reading.note(lambda: _check_totals(snapshot, reading.replay))
+            reading.note(lambda: _check_answers(snapshot, reading, answers))
+        reading.note(store.check_storage)
     except Wrong as found:
         reading.wrong.append(found)
     except LedgerDamaged as error:
@@ -120,6 +121,15 @@ class _Reading:
             self.replay.apply(entry)
         except Fault as fault:
             self.wrong.append(Wrong(entry.seq, f"entry {entry.seq} breaks the rules: {fault}"))
+
+    def note(self, check: Callable[[], None]) -> None:
+        """Make a check, and write down what it finds."""
+        try:
+            check()
+        except Wrong as found:
+            self.wrong.append(found)
+        except LedgerDamaged as error:
+            self.wrong.append(Wrong(None, error.what))
 
     def check_end(self) -> None:
         """The book has everything that the anchor knows."""
@@ -160,23 +170,26 @@ def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
         raise Wrong(None, "the running totals of blocks are not what the entries add up to")
 
 
-def _check_answers(snapshot: Snapshot, replay: Replay, folder: Path | None) -> list[str]:
-    """Every committed answer is stored as it was, and no other; returns remarks on files that are not in reach."""
+def _check_answers(snapshot: Snapshot, reading: _Reading, folder: Path | None) -> None:
+    """Every committed answer is stored as it was, and no other; files that are not in reach are a remark."""
     away = 0
-    committed = {name: found.committed for name, found in replay.operations.items() if found.committed}
+    operations = reading.replay.operations
+    committed = {name: found.committed for name, found in operations.items() if found.committed}
     for operation, kept in snapshot.answers():
         entry = committed.pop(operation, None)
         if entry is None:
-            raise Wrong(None, f"there is an answer to operation {operation!r}, which was not committed")
+            reading.wrong.append(Wrong(None, f"there is an answer to operation {operation!r}, which was not committed"))
+            continue
         try:
             content_of(kept, folder, entry.record)
         except OutOfReach:
             away += 1
         except LedgerDamaged as error:
-            raise Wrong(entry.seq, f"entry {entry.seq}: {error.what}") from None
+            reading.wrong.append(Wrong(entry.seq, f"entry {entry.seq}: {error.what}"))
     if committed:
-        raise Wrong(None, f"the answer to operation {min(committed)!r} is gone")
-    return [f"{away} large answers are in files that are not here, and were not compared"] if away else []
+        reading.wrong.append(Wrong(None, f"the answer to operation {min(committed)!r} is gone"))
+    if away:
+        reading.remarks.append(f"{away} large answers are in files that are not here, and were not compared")
 
 
 def _vouched(marks: list[Mark], *, valid: bool) -> str:
