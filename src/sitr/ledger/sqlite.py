@@ -189,7 +189,8 @@ class SQLite(Store):
         if self.path is None:
             self._make_tables(id, body)
             return
-        if any(self.path.with_name(self.path.name + end).exists() for end in LOGS):
+        # In this order: a book that another process makes just now has its name before it has a log.
+        if any(self.path.with_name(self.path.name + end).exists() for end in LOGS) and not self.path.exists():
             raise damaged(self.place, "its log is there, and the file itself is gone")
         # Only a whole book gets the name: nothing that is cut short, by a crash or by hand, passes for a new one.
         beside = self.path.with_name(f".{self.path.name}.{id}")
