@@ -77,6 +77,11 @@ class Entry:
         return record
 
     @property
+    def head(self) -> Head:
+        """Where the book ended when it was written."""
+        return Head(self.seq, self.hash)
+
+    @property
     def time(self) -> datetime:
         """When it was written."""
         return datetime.fromisoformat(self.at)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..accounting import Composed, Event, compose
 from ..errors import AlreadyAnswered, AlreadySpent, ConnectionLost, InvalidArgument, NotPermitted
-from .answer import LARGE, encoded, events_of, file_of, written
+from .answer import BYTES, LARGE, encoded, events_of, file_of, written
 from .entry import Entry, canonical, sha256
 from .store import Kept, Unfit
 
@@ -125,8 +125,7 @@ class Grant:
         if isinstance(answer, Path):
             path = answer.absolute()
             digest, size = file_of(path)
-            media = "application/octet-stream"
-            return Kept(media, None, str(path)), {"bytes": size, "media": media, "sha256": digest}
+            return Kept(BYTES, None, str(path)), {"bytes": size, "media": BYTES, "sha256": digest}
         released = events_of(answer)
         if released and _parts(released) != _parts([self.event]):
             raise InvalidArgument(

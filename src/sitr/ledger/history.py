@@ -12,7 +12,7 @@ from ..errors import SitrError
 from ..units import join
 from .budget import Budget
 from .entry import BEFORE_ALL, Entry, Head
-from .replay import Fault, Replay, broken, event_of
+from .replay import Replay, event_of
 from .statement import Point, Statement, amounts, least_noise, rounded_share
 
 
@@ -38,11 +38,8 @@ class History:
         Raises:
             LedgerDamaged: It breaks the rules: `verify` says more.
         """
-        try:
-            self._replay.apply(entry)
-        except Fault as fault:
-            raise broken(entry, fault) from None
-        self._head = Head(entry.seq, entry.hash)
+        self._replay.read(entry)
+        self._head = entry.head
         if not self._concerns(entry):
             return
         account = self._replay.accounts[self.name]

@@ -33,7 +33,7 @@ from .budget import Budget, Keeper, check_share, key
 from .entry import Entry, Head, canonical
 from .grant import Grant, already_spent
 from .history import History
-from .replay import Fault, Replay, broken
+from .replay import Fault, Replay
 from .request import Request
 from .statement import Amount, Statement, amounts, refusal
 from .store import Charge, Exceeded, Stale, Store, Total, Unfit, check_version
@@ -642,17 +642,14 @@ class Ledger:
     def _replayed(self) -> Replay:
         replay = Replay()
         for entry in self.entries():
-            try:
-                replay.apply(entry)
-            except Fault as fault:
-                raise broken(entry, fault) from None
+            replay.read(entry)
         return replay
 
     def _marked(self, entry: Entry) -> Entry:
         """Nothing is granted before the anchor knows of the charge."""
-        self.store.saw(Head(entry.seq, entry.hash))
+        self.store.saw(entry.head)
         if self._anchor is not None:
-            write_mark(self._anchor, self.id, Head(entry.seq, entry.hash))
+            write_mark(self._anchor, self.id, entry.head)
         return entry
 
     def _begin_anchor(self, anchor: Path, head: Head) -> None:

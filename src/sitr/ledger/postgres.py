@@ -150,7 +150,7 @@ class PostgreSQL(Store):
     def _step(self, statement: str, **values: Any) -> Entry:
         before = self._latest.seq
         entry = self._with_driver(lambda driver: Entry(*driver.execute(statement, values).fetchone()))
-        self.saw(Head(entry.seq, entry.hash), before + 1)
+        self.saw(entry.head, before + 1)
         return entry
 
     def _read(self, statement: str, **values: Any) -> list[Any]:

@@ -106,6 +106,17 @@ class Replay:
                 raise Fault(error.what) from None
             raise Fault("its body lacks something, or has something of the wrong kind") from None
 
+    def read(self, entry: Entry) -> None:
+        """Take the next entry, for whoever only wants to know what the book says.
+
+        Raises:
+            LedgerDamaged: It breaks the rules: `verify` says more.
+        """
+        try:
+            self.apply(entry)
+        except Fault as fault:
+            raise LedgerDamaged(f"entry {entry.seq} breaks the rules: {fault}.", do="sitr ledger verify.") from None
+
     def _open(self, entry: Entry, record: dict[str, Any]) -> None:
         if entry.seq != 1:
             raise Fault("a book is opened once")
@@ -202,11 +213,6 @@ def _check_paid(charge: Charge, keeper: Keeper, event: dict[str, Any]) -> None:
     due = keeper.units(event_of(event))
     if charge.cost < due[0] * (1 - TOLERANCE) or charge.delta < due[1] * (1 - TOLERANCE):
         raise Fault(f"it charges {charge.name!r} less than its event costs")
-
-
-def broken(entry: Entry, fault: Fault) -> LedgerDamaged:
-    """What whoever reads the book is told of an entry that should not be there."""
-    return LedgerDamaged(f"entry {entry.seq} breaks the rules: {fault}.", do="sitr ledger verify.")
 
 
 def charges_of(record: dict[str, Any], keepers: dict[str, Keeper]) -> list[Charge]:

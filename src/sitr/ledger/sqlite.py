@@ -271,7 +271,7 @@ class SQLite(Store):
 
         entry = super()._with_driver(durable)
         self._check_file()  # afterwards: what was written to a file that was replaced is lost
-        self.saw(Head(entry.seq, entry.hash))
+        self.saw(entry.head)
         return entry
 
     def _with_driver(self, use: Callable[[Any], T]) -> T:

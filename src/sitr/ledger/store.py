@@ -136,9 +136,7 @@ class Store(ABC):
         self.engine, self.place = engine, place
         self._connections = Connections(engine, alone=alone)
         self._pid = os.getpid()
-        self._latest = Head(
-            0, BEFORE_ALL
-        )  # the last entry that this process knows of: a book without it is an older one
+        self._latest = Head(0, BEFORE_ALL)  # that this process knows of: a book without it is an older one
         self._turn: AbstractContextManager[Any] = nullcontext()
 
     # Steps of the protocol: each is one durable transaction.

@@ -111,7 +111,7 @@ class _Reading:
         if entry_hash(self._ledger, self._head.hash, entry) != entry.hash:
             where = f"entry {self._head.seq} of this ledger"
             raise Wrong(entry.seq, f"entry {entry.seq} was changed, or does not follow {where}")
-        self._head = Head(entry.seq, entry.hash)
+        self._head = entry.head
         if any((mark.ledger, mark.head) != (self._ledger, self._head) for mark in self._marks.pop(entry.seq, [])):
             raise Wrong(entry.seq, f"entry {entry.seq} is not what the anchor says it was")
         if entry.at < self._at:
