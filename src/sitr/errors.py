@@ -148,6 +148,30 @@ class NotPermitted(LedgerError):
     code = "SITR-L08"
 
 
+class InvalidDeclaration(SitrError, ValueError):
+    """A declaration cannot be read, is not consistent, or does not fit the database."""
+
+    code = "SITR-D01"
+
+
+class NotAllowed(SitrError, ValueError):
+    """A query asks for what the plan language does not have, or what no proof covers."""
+
+    code = "SITR-Q01"
+
+
+class EngineFailed(SitrError, RuntimeError):
+    """The engine did not answer; nothing of what it said is repeated, since that may hold values."""
+
+    code = "SITR-Q02"
+
+
+class Cancelled(SitrError, RuntimeError):
+    """A query was stopped; what it was charged stays."""
+
+    code = "SITR-Q03"
+
+
 class PrivacyWarning(UserWarning):
     """True, but weaker than you may think."""
 

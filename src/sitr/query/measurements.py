@@ -1,0 +1,129 @@
+"""The measurements of a plan: each is one vector with noise, or one private choice, and has its own price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..accounting import Event
+from ..mechanisms import PartitionSelection
+from ..tables.tally import Measure, Tally
+from .designs import Design
+from .noise import Noise
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Counts, and sums of values and of their squares and products, in the statistics of one design."""
+
+    design: Design
+    measures: Mapping[str, Measure]
+    noise: Noise
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+        return self.noise.event
+
+    @property
+    def label(self) -> str:
+        """What is measured, for people."""
+        if not self.measures:
+            return "rows"
+        what = {0: "rows with", 1: "rows and sum of", 2: "rows, sum and squares of"}[max(self.design.degrees)]
+        return f"{what} {' and '.join(str(one.value) for one in self.measures.values())}"
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Of the grids."""
+        return {name: one.width for name, one in self.measures.items()}
+
+
+@dataclass(frozen=True)
+class Units:
+    """How many units are in each group."""
+
+    noise: Noise
+    label = "units"
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+        return self.noise.event
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which groups may be named: those in which enough units are."""
+
+    selection: PartitionSelection
+    label = "which groups to name"
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+        return self.selection.event
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """How many different values there are in each group."""
+
+    name: str
+    tally: Tally
+    noise: Noise
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+        return self.noise.event
+
+    @property
+    def label(self) -> str:
+        """What is measured, for people."""
+        return f"different {self.tally.distinct}"
+
+
+@dataclass(frozen=True)
+class Bins:
+    """How many rows are in each bin of a histogram."""
+
+    name: str
+    tally: Tally
+    edges: tuple[int, ...]
+    labels: tuple[Any, ...]
+    noise: Noise
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+        return self.noise.event
+
+    @property
+    def label(self) -> str:
+        """What is measured, for people."""
+        return f"rows in {len(self.edges) - 1} bins of {self.name}"
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Quantiles of one measure, from its histogram."""
+
+    measure: Measure
+    wanted: Mapping[str, float]
+    tally: Tally
+    mechanism: Any
+
+    @property
+    def event(self) -> Event:
+        """What it costs."""
+        return self.mechanism.event  # type: ignore[no-any-return]
+
+    @property
+    def label(self) -> str:
+        """What is measured, for people."""
+        return f"quantiles of {self.measure.value}"
+
+
+Measurement = Sums | Units | Groups | Distinct | Bins | Ranks

@@ -1,0 +1,190 @@
+"""A query: which rows, grouped how, and what is asked of each group; it is a description, and reads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from .. import _validate
+from ..errors import InvalidArgument, NotAllowed
+from ..tables.declaration import Declaration
+from ..tables.domains import Domain
+from ..tables.expressions import Expression, Truncated
+from ..tables.relations import Relation, column_name, has_unit, private_tables, rows_per_unit
+from ..tables.tally import Bound, Key
+from .aggregates import Aggregate
+
+MOST_GROUPS = 10**7  # that may be listed
+MOST_NUMBERS = 1000  # whole numbers between declared bounds that are keys by themselves
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an analyst asks to keep of a unit; what is left out, the plan chooses.
+
+    Attributes:
+        max_rows_per_unit: Rows in all; or
+        max_groups_per_unit: groups, with
+        max_rows_per_group: rows in each.
+    """
+
+    max_rows_per_unit: int | None = None
+    max_groups_per_unit: int | None = None
+    max_rows_per_group: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_group"):
+            if getattr(self, name) is not None:
+                _validate.integer(name, getattr(self, name), 1, 2**31)
+        if self.max_rows_per_unit is not None and self.by_group:
+            raise InvalidArgument(
+                "max_rows_per_unit with max_groups_per_unit or max_rows_per_group.",
+                why="one bound decides what a unit can do to the answer.",
+                do="name rows in all, or groups and rows in each.",
+            )
+
+    @property
+    def by_group(self) -> bool:
+        """Whether groups are bounded."""
+        return self.max_groups_per_unit is not None or self.max_rows_per_group is not None
+
+    def bound(self, most: int) -> Bound:
+        """Return the bound; no more rows than the owner allows."""
+        if self.by_group:
+            groups = min(self.max_groups_per_unit or most, most)
+            return Bound(groups=groups, rows_per_group=min(self.max_rows_per_group or most // groups or 1, most))
+        return Bound(rows=min(self.max_rows_per_unit or most, most))
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What is grouped by: a name, an expression, and the public values where they are listed in the query."""
+
+    name: str
+    value: Expression
+    values: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked.
+
+    Attributes:
+        relation: Which rows.
+        groupings: What they are grouped by.
+        aggregates: What is asked of each group, by name.
+        limits: What is kept of a unit.
+    """
+
+    relation: Relation
+    groupings: tuple[Grouping, ...]
+    aggregates: Mapping[str, Aggregate]
+    limits: Limits = field(default_factory=Limits)
+
+    def check(self, declared: Declaration) -> None:
+        """Refuse what does not fit the declaration.
+
+        Raises:
+            InvalidArgument: A column is unknown, or of another kind.
+            NotAllowed: No proof covers it.
+        """
+        schema = self.relation.schema(declared)
+        if not private_tables(self.relation, declared):
+            raise NotAllowed("the query reads public tables only.", do="read them without sitr: they cost nothing.")
+        if not self.aggregates:
+            raise InvalidArgument("nothing is asked of the rows.", do="aggregate(n=sitr.count()).")
+        names = [one.name for one in self.groupings] + list(self.aggregates)
+        for name in names:
+            column_name(name)
+        if len(set(names)) < len(names):
+            raise InvalidArgument("two columns of the answer have one name.")
+        for aggregate in self.aggregates.values():
+            aggregate.check(schema)
+        self.keys(declared)
+
+    def keys(self, declared: Declaration) -> tuple[Key, ...]:
+        """Return the keys with their public values, where there are any."""
+        schema = self.relation.schema(declared)
+        keys = tuple(Key(one.name, one.value, _known(one, one.value.domain(schema))) for one in self.groupings)
+        listed = 1
+        for key in keys:
+            listed *= len(key.known) if key.known is not None else 1
+        if listed > MOST_GROUPS:
+            raise NotAllowed(f"the keys make {listed} groups, more than {MOST_GROUPS}.", do="group by fewer columns.")
+        return keys
+
+    def most_rows(self, declared: Declaration) -> int | None:
+        """Return how many rows of a unit may be kept at most; None where each row is a unit."""
+        return rows_per_unit(self.relation, declared) if has_unit(self.relation, declared) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query as JSON holds it."""
+        return {
+            "relation": self.relation.to_dict(),
+            "groups": [
+                {"name": one.name, "value": one.value.to_dict(), "values": _texts(one.values)} for one in self.groupings
+            ],
+            "aggregates": {name: one.to_dict() for name, one in self.aggregates.items()},
+            "limits": {name: value for name, value in vars(self.limits).items() if value is not None},
+        }
+
+
+def _texts(values: tuple[Any, ...] | None) -> list[str] | None:
+    return None if values is None else [f"{type(value).__name__}:{value}" for value in values]
+
+
+def _known(grouping: Grouping, domain: Domain) -> tuple[Any, ...] | None:
+    """The public values of a key: listed in the query, declared, or counted out between declared bounds."""
+    if domain.float or (domain.kind == "number" and domain.step != 1):
+        raise NotAllowed(
+            f"{grouping.name} is no key: it has fractions.", do="group by bins: a histogram, or whole numbers."
+        )
+    if grouping.values is not None:
+        return grouping.values
+    values = _declared(grouping.value, domain)
+    return (*values, None) if values is not None and domain.nulls else values
+
+
+def _declared(value: Expression, domain: Domain) -> tuple[Any, ...] | None:
+    if domain.categories is not None:
+        return domain.categories
+    if domain.kind == "boolean":
+        return (False, True)
+    if domain.kind == "number" and domain.bounded and domain.span[1] - domain.span[0] < MOST_NUMBERS:
+        return tuple(range(domain.span[0], domain.span[1] + 1))
+    if isinstance(value, Truncated) and domain.bounded:
+        return _buckets(value.unit, domain)
+    return None
+
+
+def _buckets(unit: str, domain: Domain) -> tuple[Any, ...] | None:
+    """The begins of all years, months or days that meet the declared bounds."""
+    low, high = (float(end) for end in domain.ends)
+    if domain.kind == "date":
+        first, last = (datetime(1970, 1, 1) + timedelta(days=end) for end in (low, high))
+    else:
+        first, last = (datetime(1970, 1, 1) + timedelta(seconds=end) for end in (low, high))
+    found: list[Any] = []
+    begin = _begin(unit, first)
+    while begin <= last and len(found) <= MOST_GROUPS:
+        found.append(begin.date() if domain.kind == "date" else begin)
+        begin = _next(unit, begin)
+    return tuple(found)
+
+
+def _begin(unit: str, moment: datetime) -> datetime:
+    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    if unit == "hour":
+        return moment.replace(minute=0, second=0, microsecond=0)
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    months = {"year": 1, "quarter": (day.month - 1) // 3 * 3 + 1, "month": day.month}
+    return day.replace(day=1, month=months[unit]) if unit in months else day
+
+
+def _next(unit: str, begin: datetime) -> datetime:
+    if unit in ("hour", "day", "week"):
+        return begin + {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}[unit]
+    return _begin(unit, begin + timedelta(days={"year": 370, "quarter": 95, "month": 35}[unit]))

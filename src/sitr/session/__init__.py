@@ -1,0 +1,1 @@
+"""Session: what a user holds."""

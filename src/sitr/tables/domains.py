@@ -1,0 +1,143 @@
+"""What a column or an expression can hold: its kind, and for numbers the grid they are counted on and their ends.
+
+Engines differ on floats, overflow, rounding and NaN; on whole numbers inside ±2^62 they agree. So a number is, inside
+an engine, a whole number of steps between two public ends, and what could leave them is refused before anything runs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+from ..errors import InvalidArgument
+
+Kind = Literal["boolean", "number", "string", "date", "timestamp"]
+FARTHEST = 2**62  # steps: what stays within can be added once more without leaving 64 bits
+FINE = 2**20  # steps between the bounds of a float, at least
+EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What an expression can hold.
+
+    Attributes:
+        kind: Of the values.
+        step: A number is a multiple of this; a date is counted in days, a timestamp in seconds, since 1970.
+        lower: The least number of steps; None where no bounds are declared.
+        upper: The largest.
+        categories: The values that are public, in the order in which they were declared.
+        nulls: Whether a missing value is a key of its own; else rows without the value are left out of its groups.
+        required: Whether no row lacks it: rows that do are dropped where they are read.
+        steps: Whether the engine holds it as a whole number of steps already.
+        float: Whether the engine holds it as a floating-point number.
+
+    Example:
+        >>> Domain("number", Fraction(1, 4), 0, 400).ends
+        (Fraction(0, 1), Fraction(100, 1))
+    """
+
+    kind: Kind
+    step: Fraction = Fraction(1)
+    lower: int | None = None
+    upper: int | None = None
+    categories: tuple[Any, ...] | None = None
+    nulls: bool = False
+    required: bool = False
+    steps: bool = False
+    float: bool = False
+
+    @property
+    def bounded(self) -> bool:
+        """Whether public bounds are known."""
+        return self.lower is not None and self.upper is not None
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The bounds, as numbers."""
+        low, high = self.span
+        return low * self.step, high * self.step
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The bounds, in steps."""
+        assert self.lower is not None
+        assert self.upper is not None
+        return self.lower, self.upper
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it can be counted on a grid: numbers, dates and times."""
+        return self.kind in ("number", "date", "timestamp")
+
+    def within(self, bounds: tuple[Any, Any] | None, *, finest: int = FINE) -> Domain:
+        """Return the grid for values that are clipped to bounds, or to their own, in at most about `finest` steps.
+
+        Raises:
+            InvalidArgument: There are no bounds, or they are not in order.
+        """
+        if bounds is not None:
+            low, high = (self.measure(end) for end in bounds)
+        elif self.bounded:
+            low, high = self.ends
+        else:
+            raise InvalidArgument(
+                "the values have no bounds.",
+                why="without public bounds one person could move the answer without limit.",
+                do="declare bounds for the column, pass bounds=(lower, upper), or find them by profile(...).",
+            )
+        if not low < high:
+            raise InvalidArgument(f"bounds=({float(low):g}, {float(high):g}) are not in order.")
+        step = _coarse(self.step, high - low, finest) if not self.float else _power(high - low, finest)
+        return replace(self, step=step, lower=math.ceil(low / step), upper=math.floor(high / step), categories=None)
+
+    def measure(self, value: Any) -> Fraction:
+        """Return a public value as a number: days of a date, seconds of a timestamp.
+
+        Example:
+            >>> Domain("date").measure(date(1970, 1, 31))
+            Fraction(30, 1)
+        """
+        if self.kind == "date" and type(value) is date:
+            return Fraction((value - EPOCH).days)
+        if self.kind == "timestamp" and isinstance(value, date):
+            moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+            return Fraction(int((moment.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()))
+        if self.kind == "number" and isinstance(value, float) and math.isfinite(value):
+            return Fraction(repr(value))  # the number that was written, 0.1, and not its binary neighbour
+        if self.kind == "number" and isinstance(value, (int, Decimal, Fraction)) and not isinstance(value, bool):
+            return Fraction(value)
+        raise InvalidArgument(f"{value!r:.40} is not a {self.kind}.")
+
+
+def number(step: Fraction, lower: int, upper: int, *, required: bool = False) -> Domain:
+    """Return a domain of numbers that the engine holds as steps, or refuse what could leave 64 bits.
+
+    Example:
+        >>> number(Fraction(1), 0, 10).steps
+        True
+    """
+    if max(-lower, upper) > FARTHEST:
+        raise InvalidArgument(
+            "the numbers of this expression could leave 64 bits.",
+            why="an engine that overflows on one row would tell of it.",
+            do="declare narrower bounds, or coarser steps, for its columns.",
+        )
+    return Domain("number", step, lower, upper, steps=True, required=required)
+
+
+def _coarse(step: Fraction, width: Fraction, finest: int) -> Fraction:
+    """A multiple of a step, so that at most about `finest` of them fit into a width."""
+    return step * max(1, math.ceil(width / step / finest))
+
+
+def _power(width: Fraction, finest: int) -> Fraction:
+    """The least power of two of which at most `finest` fit into a width."""
+    power = Fraction(2) ** math.floor(math.log2(width / finest))
+    while width / power > finest:
+        power *= 2
+    return power

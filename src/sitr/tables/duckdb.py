@@ -1,0 +1,137 @@
+"""DuckDB: files, a database file, or frames of the process itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ibis
+
+from ..errors import InvalidArgument, InvalidDeclaration
+from .declaration import Declaration, Table
+from .emitter import Value
+from .source import Source
+
+FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
+TYPES = {"boolean": "boolean", "string": "string", "date": "date", "timestamp": "timestamp"}
+
+
+def _timezone(zone: str, moment: Any) -> Any:
+    """A function of DuckDB's own: the time on the wall."""
+
+
+_at_zone = ibis.udf.scalar.builtin(_timezone, name="timezone", signature=(("string", "timestamp('UTC')"), "timestamp"))
+
+
+class DuckDB(Source):
+    """Tables in DuckDB, which runs inside this process.
+
+    Args:
+        declared: The declaration; its `address` is a database file, or empty.
+        frames: Tables of pandas, Polars or Arrow that take the place of declared sources.
+        memory: The most that the engine may use, such as "1.5GB".
+    """
+
+    engine = "duckdb"
+
+    def __init__(
+        self, declared: Declaration, frames: Mapping[str, Any] | None = None, *, memory: str | None = None
+    ) -> None:
+        super().__init__(declared)
+        self._connection = _connected(declared)
+        if memory is not None:
+            self._connection.raw_sql(f"SET memory_limit = '{memory}'")
+        self._frames = {name: _arrow(name, frame) for name, frame in (frames or {}).items()}
+        self._tables: dict[str, Value] = {}
+
+    def table(self, table: Table) -> Value:
+        """The file, the frame or the table of the database."""
+        if table.name not in self._tables:
+            self._tables[table.name] = self._opened(table)
+        return self._tables[table.name]
+
+    def _opened(self, table: Table) -> Value:
+        name = f"sitr_{len(self._tables)}"
+        if table.name in self._frames:
+            self._connection.con.register(name, self._frames[table.name])
+            return self._connection.table(name)
+        if not table.source.lower().endswith(FILES):
+            return self._connection.table(table.source)
+        path = str(self.declared.folder / table.source)
+        if table.source.lower().endswith(".parquet"):
+            return self._connection.read_parquet(path, table_name=name)
+        return self._cast(self._text(path, name), table)
+
+    def _text(self, path: str, name: str) -> Value:
+        """A text file as it is: what does not fit a type is missing later, and refused for no row."""
+        options = {"all_varchar": True, "header": True, "ignore_errors": True, "null_padding": True}
+        return self._connection.read_csv(path, table_name=name, **options)
+
+    @staticmethod
+    def _cast(text: Value, table: Table) -> Value:
+        there = {name: column for name, column in table.columns.items() if name in text.columns}
+        return text.select(**{name: text[name].try_cast(_type(column.type)) for name, column in there.items()})
+
+    def local(self, moment: Value) -> Value:
+        """By DuckDB's time zones."""
+        if moment.type().timezone is None:
+            return moment
+        return _at_zone(self.declared.time_zone, moment)
+
+    def compiled(self, query: Value) -> str:
+        """DuckDB's SQL."""
+        return str(ibis.to_sql(query, dialect="duckdb"))
+
+    def fetch(self, query: Value) -> Any:
+        """By Arrow."""
+        return self._connection.to_pyarrow(query)
+
+    def interrupt(self) -> None:
+        """Stop the running query."""
+        self._connection.con.interrupt()
+
+    def reseed(self, seed: int) -> None:
+        """By `setseed`, which takes a number from -1 to 1."""
+        self._connection.raw_sql(f"SELECT setseed({2 * seed / 2**63 - 1!r})")
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.disconnect()
+
+
+def _connected(declared: Declaration) -> Value:
+    if not declared.address:
+        return ibis.duckdb.connect()
+    path = declared.folder / declared.address
+    if not Path(path).exists():
+        raise InvalidDeclaration(f"connection.address: there is no database at {path}.")
+    try:
+        return ibis.duckdb.connect(str(path), read_only=True)
+    except Exception:
+        pass
+    raise InvalidDeclaration(f"connection.address: {path} cannot be opened as a database of DuckDB.")
+
+
+def _arrow(name: str, frame: Any) -> Any:
+    """A frame as an Arrow table; nothing of it is shown where that fails."""
+    import pyarrow
+
+    if isinstance(frame, pyarrow.Table):
+        return frame
+    try:
+        if hasattr(frame, "to_arrow"):
+            return frame.to_arrow()
+        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    except Exception:
+        pass
+    raise InvalidArgument(
+        f"frames[{name!r}] is no table of pandas, Polars or Arrow with one type in each column.",
+        do="give each column one type: df.astype({...}).",
+    )
+
+
+def _type(declared: str) -> str:
+    if declared.startswith("decimal"):
+        return declared
+    return TYPES.get(declared, "float64" if declared == "float" else "int64")

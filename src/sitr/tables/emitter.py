@@ -1,0 +1,521 @@
+"""From our plan to an engine's query, by Ibis, which only writes it down: what it may say is fixed by the plan.
+
+Three habits keep engines alike: numbers are whole steps, clipped before anything is computed; NaN is missing; and rows
+are chosen by a random column, or a keyed mix of a row's id, never by an engine's hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import ibis
+
+from .declaration import Declaration, KeyPath, Table
+from .domains import Domain
+from .expressions import (
+    Arithmetic,
+    Case,
+    Coalesce,
+    Column,
+    Comparison,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Logic,
+    Not,
+    Part,
+    Truncated,
+    align,
+    steps_of,
+)
+from .relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, is_public, rows_per_unit, table_of
+from .tally import Key, Measure, Powers, Tally
+
+Value = Any
+LONG_LIST = 200  # values; a longer list of keys is joined, not written out
+UNIT, ORDER = "unit", "chosen_by"
+PRIME = 2**31 - 1
+FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
+COMPARE: dict[str, Callable[[Value, Value], Value]] = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+TRUNCATIONS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A relation as the engine sees it.
+
+    Attributes:
+        table: Ibis's table.
+        names: The engine's name of each column.
+        schema: What each holds.
+        row_id: The engine's name of the column that tells rows apart, where there is one.
+    """
+
+    table: Value
+    names: Mapping[str, str]
+    schema: Mapping[str, Domain]
+    row_id: str | None = None
+
+    def value(self, expression: Expression) -> Value:
+        """Return an expression over the rows."""
+        return Values(self).of(expression)
+
+
+@dataclass(frozen=True)
+class Emitter:
+    """Writes plans for one engine.
+
+    Args:
+        declared: The declaration.
+        table: Gives Ibis's table for a declared one.
+        local: Gives a moment with a time zone as the clock on the wall shows it.
+        key: For the mix of row ids: fresh for each release. None: rows are chosen by a random column.
+    """
+
+    declared: Declaration
+    table: Callable[[Table], Value]
+    local: Callable[[Value], Value]
+    key: tuple[int, int, int] | None = None
+
+    def tally(self, tally: Tally) -> Value:
+        """Return the query for a tally: a row for each group that occurs."""
+        rows = self.rows(tally.relation)
+        keys = [f"key{place}" for place, _ in enumerate(tally.keys)]
+        rows = self._known(rows, tally.keys)
+        columns: dict[str, Value] = {} if tally.bound is None else {UNIT: rows.table[UNIT]}
+        columns |= {name: key_value(rows, key) for name, key in zip(keys, tally.keys, strict=True)}
+        columns |= {name: on_grid(rows, measure) for name, measure in tally.measures.items()}
+        if tally.distinct is not None:
+            columns["value"] = rows.value(tally.distinct)
+        if rows.row_id is not None:
+            columns["row_id"] = rows.table[rows.row_id].cast("int64")
+        table = rows.table.select(**columns)
+        if tally.distinct is not None:
+            return self._distinct(table, keys, tally)
+        if tally.bound is not None and tally.bound.rows is None:
+            return self._by_group(table, keys, tally)
+        if tally.bound is not None:
+            table = self._first(table, [UNIT], tally.bound.most_groups)
+            if tally.units:
+                return _counting_units(table, keys, tally)
+        return _summed(table, [*keys, *_cells(tally)], tally.sums)
+
+    # Rows
+
+    def rows(self, relation: Relation) -> Rows:
+        """Return a relation as the engine sees it; rows without a unit are dropped."""
+        if isinstance(relation, Scan):
+            return self._scan(table_of(self.declared, relation.table))
+        if isinstance(relation, Filter):
+            source = self.rows(relation.source)
+            return replace(source, table=source.table.filter(source.value(relation.condition)))
+        if isinstance(relation, Derive):
+            return self._derived(self.rows(relation.source), relation)
+        if isinstance(relation, PerUnit):
+            return self._per_unit(self.rows(relation.source), relation)
+        assert isinstance(relation, Join)
+        return self._joined(relation)
+
+    def _scan(self, table: Table) -> Rows:
+        source = self.table(table)
+        names = {name: f"c{place}" for place, name in enumerate(table.columns)}
+        columns = {names[name]: self._column(source[name], column.domain) for name, column in table.columns.items()}
+        if isinstance(table.unit, str):
+            source = source.filter(source[table.unit].notnull())
+            columns[UNIT] = source[table.unit]
+            columns |= {names[name]: self._column(source[name], one.domain) for name, one in table.columns.items()}
+        made = source.select(**columns)
+        for name, column in table.columns.items():
+            if column.domain.required:
+                made = made.filter(made[names[name]].notnull())
+        if isinstance(table.unit, KeyPath):
+            made = self._with_unit(made, names, table.unit)
+        elif table.public and table.key:
+            made = self._once(made, [names[name] for name in table.key])
+        row_id = names[table.row_id] if table.row_id and not isinstance(table.unit, KeyPath) else None
+        return Rows(made, names, table.schema, row_id)
+
+    def _column(self, value: Value, domain: Domain) -> Value:
+        if domain.float:
+            value = value.cast("float64")
+            return value.isnan().ifelse(ibis.null("float64"), value)
+        if domain.kind == "timestamp":
+            return self.local(value)
+        return value
+
+    def _with_unit(self, table: Value, names: Mapping[str, str], path: KeyPath) -> Value:
+        through = table_of(self.declared, path.table)
+        other = self.table(through)
+        other = other.filter(other[str(through.unit)].notnull())
+        there = other.select(
+            **{f"there{place}": other[column] for place, (_, column) in enumerate(path.columns)},
+            **{UNIT: other[str(through.unit)]},
+        ).distinct()
+        on = [table[names[here]] == there[f"there{place}"] for place, (here, _) in enumerate(path.columns)]
+        return table.join(there, on, how="inner").select(*table.columns, UNIT)
+
+    @staticmethod
+    def _once(table: Value, key: list[str]) -> Value:
+        rest = [table[name] for name in table.columns if name not in key]
+        numbered = table.mutate(place=ibis.row_number().over(group_by=key, order_by=rest or key))
+        return numbered.filter(numbered["place"] < 1).drop("place")
+
+    @staticmethod
+    def _derived(source: Rows, relation: Derive) -> Rows:
+        names, schema, columns = dict(source.names), dict(source.schema), {}
+        for place, (name, expression) in enumerate(relation.columns):
+            engine = f"d{len(source.names)}_{place}"
+            domain = expression.domain(source.schema)
+            columns[engine] = source.value(expression)
+            names[name], schema[name] = engine, domain
+        return replace(source, table=source.table.mutate(**columns), names=names, schema=schema)
+
+    def _joined(self, join: Join) -> Rows:
+        left, right = self.rows(join.left), self.rows(join.right)
+        if not is_public(join.right, self.declared):
+            left = replace(
+                left, table=self._first(left.table, [UNIT], rows_per_unit(join.left, self.declared), left.row_id)
+            )
+            right = replace(
+                right, table=self._first(right.table, [UNIT], rows_per_unit(join.right, self.declared), right.row_id)
+            )
+        renamed = {name: f"r{place}" for place, name in enumerate(right.table.columns)}
+        other = right.table.select(**{new: right.table[old] for old, new in renamed.items()})
+        on = [left.table[left.names[one]] == other[renamed[right.names[two]]] for one, two in join.on]
+        if not is_public(join.right, self.declared):
+            on.append(left.table[UNIT] == other[renamed[UNIT]])
+        met = left.table.join(other, on, how="left" if join.keep else "inner")
+        fresh = [name for name in right.names if name not in left.names]
+        names = dict(left.names) | {name: f"j{len(left.names)}_{place}" for place, name in enumerate(fresh)}
+        columns = {name: met[name] for name in left.table.columns}
+        columns |= {names[name]: met[renamed[right.names[name]]] for name in fresh}
+        schema = dict(left.schema) | {name: right.schema[name] for name in fresh}
+        return Rows(met.select(**columns), names, schema, None)
+
+    @staticmethod
+    def _per_unit(source: Rows, relation: PerUnit) -> Rows:
+        keys = {f"k{place}": name for place, name in enumerate(relation.keys)}
+        columns: dict[str, Value] = {UNIT: source.table[UNIT]}
+        columns |= {engine: source.table[source.names[name]] for engine, name in keys.items()}
+        inner = {f"v{place}": one for place, (_, one) in enumerate(relation.values)}
+        columns |= {name: row_steps(source, one) for name, one in inner.items() if one.over != "count"}
+        table = source.table.select(**columns)
+        sums = {name: unit_steps(table, name, one, source.schema) for name, one in inner.items()}
+        made = table.group_by([UNIT, *keys]).aggregate(**sums)
+        clipped = {name: clipped_steps(made[name], one.domain(source.schema)) for name, one in inner.items()}
+        names = {name: engine for engine, name in keys.items()}
+        names |= {name: f"v{place}" for place, (name, _) in enumerate(relation.values)}
+        schema = {name: source.schema[name] for name in relation.keys}
+        schema |= {name: one.domain(source.schema) for name, one in relation.values}
+        return Rows(made.mutate(**clipped), names, schema, None)
+
+    # Bounding
+
+    def _first(self, table: Value, by: list[str], most: int, row_id: str | None = "row_id") -> Value:
+        """The rows that come first for each value of `by`, in the order of a random column, or of the mix."""
+        order = self._order(table, row_id)
+        chosen = table.mutate(**{ORDER: order})
+        ties = [chosen[row_id]] if row_id is not None and row_id in chosen.columns else []
+        numbered = chosen.mutate(place=ibis.row_number().over(group_by=by, order_by=[chosen[ORDER], *ties]))
+        # Ibis counts from 0, and the test is `place < most`: DuckDB has a slower plan for `row_number() <= most`.
+        return numbered.filter(numbered["place"] < most).drop("place", ORDER)
+
+    def _order(self, table: Value, row_id: str | None) -> Value:
+        if self.key is None or row_id is None or row_id not in table.columns:
+            return ibis.random()
+        return mixed(table[row_id].cast("int64"), self.key)
+
+    def _by_group(self, table: Value, keys: list[str], tally: Tally) -> Value:
+        assert tally.bound is not None
+        assert tally.bound.groups is not None
+        assert tally.bound.rows_per_group is not None
+        table = self._first(table, [UNIT, *keys], tally.bound.rows_per_group)
+        first = {"row_id": table["row_id"].min()} if "row_id" in table.columns else {}
+        if tally.cells is not None:
+            groups = table.group_by([UNIT, *keys]).aggregate(**first)
+            there = self._first(groups, [UNIT], tally.bound.groups)
+            return _summed(_in_groups(table, there, keys), [*keys, tally.cells], tally.sums)
+        summed = _sums(table, tally.sums)
+        each = table.group_by([UNIT, *keys]).aggregate(**summed, **first)
+        each = self._first(each, [UNIT], tally.bound.groups)
+        return _totals(each, keys, list(summed), tally.units)
+
+    def _distinct(self, table: Value, keys: list[str], tally: Tally) -> Value:
+        """Each unit's different values once, no more of them than the bound; then how many different ones there are."""
+        table = table.filter(table["value"].notnull())
+        names = [name for name in (UNIT, *keys, "value") if name in table.columns]
+        once = table.select(*names).distinct()
+        if tally.bound is not None:
+            if tally.bound.rows is not None:
+                once = self._first(once, [UNIT], tally.bound.rows)
+            else:
+                assert tally.bound.groups is not None
+                assert tally.bound.rows_per_group is not None
+                once = self._first(once, [UNIT, *keys], tally.bound.rows_per_group)
+                groups = self._first(once.select(UNIT, *keys).distinct(), [UNIT], tally.bound.groups)
+                once = _in_groups(once, groups, keys)
+        different = once.select(*keys, "value").distinct()
+        counted = {"sum0": different.count()} if not keys else {"sum0": lambda rows: rows.count()}
+        return different.aggregate(**counted) if not keys else different.group_by(keys).aggregate(**counted)
+
+    def _known(self, rows: Rows, keys: tuple[Key, ...]) -> Rows:
+        """Only rows whose keys are public: the others shall not use up what a unit may contribute."""
+        for key in keys:
+            value = key_value(rows, key)
+            if key.known is None:
+                if not key.value.domain(rows.schema).nulls:
+                    rows = replace(rows, table=rows.table.filter(value.notnull()))
+                continue
+            listed = [one for one in key.known if one is not None]
+            found = value.isin(listed) if listed else ibis.literal(False)
+            if None in key.known:
+                found = found | value.isnull()
+            rows = replace(rows, table=rows.table.filter(found))
+        return rows
+
+
+class Values:
+    """Expressions over the columns of some rows; numbers that were computed are whole steps."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.schema = rows, rows.schema
+
+    def of(self, one: Expression) -> Value:
+        """Return an expression as the engine holds it."""
+        if isinstance(one, Column):
+            return self.rows.table[self.rows.names[one.name]]
+        if isinstance(one, Constant):
+            return self._constant(one)
+        if isinstance(one, Comparison):
+            return self._compared(one)
+        if isinstance(one, Logic):
+            left, right = self.of(one.left), self.of(one.right)
+            return left & right if one.operator == "and" else left | right
+        if isinstance(one, Not):
+            return ~self.of(one.value)
+        if isinstance(one, In):
+            return self._found(one)
+        if isinstance(one, IsNull):
+            return self.of(one.value).isnull()
+        if isinstance(one, Part):
+            return self._part(one)
+        if isinstance(one, Truncated):
+            return self.of(one.value).truncate(TRUNCATIONS[one.unit])
+        if isinstance(one, (Case, Coalesce)):
+            return self._chosen(one)
+        assert isinstance(one, Arithmetic)
+        return self._computed(one)
+
+    def steps(self, one: Expression) -> Value:
+        """Return a number in whole steps of its own grid."""
+        domain = one.domain(self.schema)
+        if domain.steps:
+            return self.of(one)
+        return to_steps(self.of(one), domain, steps_of(domain))
+
+    def _constant(self, one: Constant) -> Value:
+        domain = one.domain({})
+        if domain.kind == "number":
+            return ibis.literal(domain.span[0], type="int64")
+        return ibis.literal(one.value)
+
+    def _plain(self, one: Expression) -> Value:
+        """A side of a comparison that the engine makes on what it holds; a constant as the nearest double."""
+        if not isinstance(one, Constant):
+            return self.of(one)
+        if one.domain({}).kind != "number":
+            return ibis.literal(one.value)
+        exact = one.domain({})
+        whole = exact.step == 1
+        return ibis.literal(exact.span[0]) if whole else ibis.literal(float(exact.ends[0]), type="float64")
+
+    def _compared(self, one: Comparison) -> Value:
+        if one.native(self.schema):
+            return COMPARE[one.operator](self._plain(one.left), self._plain(one.right))
+        left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
+        _, first, second = align(left, right)
+        return COMPARE[one.operator](self.steps(one.left) * first, self.steps(one.right) * second)
+
+    def _found(self, one: In) -> Value:
+        equal = [Comparison("==", one.value, Constant(value)) for value in one.values]
+        if one.value.domain(self.schema).steps:
+            return reduce(lambda a, b: a | b, [self.of(each) for each in equal])
+        return self.of(one.value).isin([self._plain(each.right) for each in equal])
+
+    def _part(self, one: Part) -> Value:
+        value = self.of(one.value)
+        found = value.day_of_week.index() if one.which == "weekday" else getattr(value, one.which)()
+        return found.cast("int64")
+
+    def _chosen(self, one: Case | Coalesce) -> Value:
+        first = one.then if isinstance(one, Case) else one.value
+        domain = one.domain(self.schema)
+        if domain.kind == "number":
+            left, right = (steps_of(side.domain(self.schema)) for side in (first, one.other))
+            yes = self.steps(first) * int(left.step / domain.step)
+            no = self.steps(one.other) * int(right.step / domain.step)
+        else:
+            yes, no = self.of(first), self.of(one.other)
+        if isinstance(one, Coalesce):
+            return yes.fill_null(no)
+        return ibis.cases((self.of(one.condition), yes), else_=no)
+
+    def _computed(self, one: Arithmetic) -> Value:
+        domain = one.domain(self.schema)
+        left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
+        first, second = self.steps(one.left), self.steps(one.right)
+        if one.operator == "*":
+            return first * second
+        if one.operator == "/":  # of doubles: whole numbers below 2^53 are exact there, and no divisor is zero
+            by = float(left.step / right.step / domain.step)
+            divisor = (second == 0).ifelse(ibis.null("float64"), second.cast("float64"))
+            return (first.cast("float64") * by / divisor + 0.5).floor().cast("int64")
+        first, second = first * int(left.step / domain.step), second * int(right.step / domain.step)
+        return first + second if one.operator == "+" else first - second
+
+
+def clipped(value: Value, low: Any, high: Any) -> Value:
+    """Return a value no lower and no higher than two constants; missing stays missing."""
+    return ibis.cases((value < low, low), (value > high, high), else_=value)
+
+
+def clipped_steps(value: Value, domain: Domain) -> Value:
+    """Return whole steps inside a domain."""
+    low, high = domain.span
+    value = value.cast("int64")
+    return clipped(value, ibis.literal(low, type="int64"), ibis.literal(high, type="int64"))
+
+
+def to_steps(value: Value, domain: Domain, grid: Domain) -> Value:
+    """Return what the engine holds as whole steps of a grid: clipped first, so that nothing overflows, then rounded."""
+    if domain.kind == "timestamp":
+        value, domain = value.epoch_seconds(), replace(domain, float=False)
+    elif domain.kind == "date":
+        value = (value.cast("timestamp").epoch_seconds().cast("float64") / 86400.0).floor()
+    if domain.steps:  # already steps, of a finer or another grid
+        return _regridded(value, domain, grid)
+    low, high = grid.span
+    if domain.step == 1 and grid.step == 1 and not domain.float:
+        inside = clipped(value, low, high)
+        return inside.cast("int64")
+    least, most = float(low * grid.step), float(high * grid.step)
+    inside = clipped(value.cast("float64"), least, most)
+    if grid.step > 1:  # to scale a tiny number down is an error in some engines; it is rounded to 0 anyway
+        inside = (inside.abs() < float(grid.step) / 4).ifelse(ibis.literal(0.0), inside)
+    return (inside * float(1 / grid.step) + 0.5).floor().cast("int64")  # the ends are multiples: it stays within
+
+
+def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:
+    low, high = grid.span
+    factor = domain.step / grid.step
+    if factor.denominator == 1:
+        edge = [-(-low // factor.numerator) - 1, high // factor.numerator + 1]
+        inside = clipped(value, *(ibis.literal(end, type="int64") for end in edge)) * factor.numerator
+    else:
+        inside = (value.cast("float64") * float(factor) + 0.5).floor().cast("int64")
+    return clipped(inside, ibis.literal(low, type="int64"), ibis.literal(high, type="int64"))
+
+
+def on_grid(rows: Rows, measure: Measure) -> Value:
+    """Return a measure of each row: steps from the lower bound."""
+    value, domain = rows.value(measure.value), measure.value.domain(rows.schema)
+    steps, low = to_steps(value, domain, measure.grid), measure.grid.span[0]
+    return steps - low if low else steps
+
+
+def key_value(rows: Rows, key: Key) -> Value:
+    """Return a key of each row; whole numbers have 64 bits in every engine."""
+    value, domain = rows.value(key.value), key.value.domain(rows.schema)
+    return value.cast("int64") if domain.kind == "number" else value
+
+
+def row_steps(rows: Rows, one: UnitAggregate) -> Value:
+    """Return what a row adds to its unit, on the grid of the result; a sum takes steps far beyond it, to cancel."""
+    assert one.value is not None
+    grid, domain = one.domain(rows.schema), one.value.domain(rows.schema)
+    if one.over == "sum":
+        grid = replace(grid, lower=-FAR, upper=FAR)
+    return to_steps(rows.value(one.value), domain, grid)
+
+
+def unit_steps(table: Value, name: str, one: UnitAggregate, schema: Mapping[str, Domain]) -> Value:
+    """Return a number over the rows of a unit."""
+    if one.over == "count":
+        return to_count(table, one.domain(schema))
+    column = table[name]
+    if one.over == "mean":
+        return (column.sum().cast("float64") / column.count().nullif(0).cast("float64") + 0.5).floor().cast("int64")
+    return getattr(column, one.over)()
+
+
+def to_count(table: Value, grid: Domain) -> Value:
+    """Return how many rows a unit has, in steps of a grid that may be coarser than one."""
+    return (table.count().cast("float64") / float(grid.step) + 0.5).floor().cast("int64")
+
+
+def mixed(row_id: Value, key: tuple[int, int, int]) -> Value:
+    """Return a mix of a row's id by a key, below 2^31 throughout, so that no engine overflows.
+
+    Privacy: the place of a row among those of its unit depends on ids of its own unit and on the key alone, whatever
+    the mix is; that it is a good mix makes the choice a fair one.
+    """
+    first, second, third = key
+    low, high = row_id % PRIME, (row_id.cast("float64") / float(PRIME)).floor().cast("int64") % PRIME
+    once = (low * first + second) % PRIME
+    twice = (once * once + high * third) % PRIME
+    return (((twice * once) % PRIME) * third + first) % PRIME
+
+
+def _in_groups(table: Value, groups: Value, keys: list[str]) -> Value:
+    """The rows whose unit and keys are among those that were chosen; a missing key is equal to itself."""
+    there = groups.select(**{f"of_{name}": groups[name] for name in [UNIT, *keys]})
+    return table.semi_join(there, [table[name].identical_to(there[f"of_{name}"]) for name in [UNIT, *keys]])
+
+
+def _cells(tally: Tally) -> list[str]:
+    return [tally.cells] if tally.cells else []
+
+
+def _sums(table: Value, sums: tuple[Powers, ...]) -> dict[str, Value]:
+    return {f"sum{place}": _sum(table, powers) for place, powers in enumerate(sums)}
+
+
+def _sum(table: Value, powers: Powers) -> Value:
+    if not powers:
+        return table.count()
+    there = reduce(lambda a, b: a & b, [table[name].notnull() for name, _ in powers])
+    factors = [table[name] for name, power in powers for _ in range(power)]
+    if not factors:
+        return there.cast("int64").sum()
+    product = reduce(lambda a, b: a * b, factors)  # missing where one of its factors is, and left out of the sum then
+    if all(power > 0 for _, power in powers):
+        return product.sum()
+    return there.ifelse(product, ibis.literal(0, type="int64")).sum()
+
+
+def _summed(table: Value, keys: list[str], sums: tuple[Powers, ...]) -> Value:
+    made = _sums(table, sums)
+    return table.group_by(keys).aggregate(**made) if keys else table.aggregate(**made)
+
+
+def _totals(each: Value, keys: list[str], sums: list[str], units: bool) -> Value:
+    made = {name: each[name].sum() for name in sums}
+    if units:
+        made["units"] = each.count()
+    return each.group_by(keys).aggregate(**made) if keys else each.aggregate(**made)
+
+
+def _counting_units(table: Value, keys: list[str], tally: Tally) -> Value:
+    sums = _sums(table, tally.sums)
+    return _totals(table.group_by([UNIT, *keys]).aggregate(**sums), keys, list(sums), units=True)

@@ -1,0 +1,520 @@
+"""Row-wise expressions: a short list of total functions, none of which can raise on any row.
+
+They are our own, so that what may be asked is a list that can be read; `emitter` turns them into an engine's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+from .. import _validate
+from ..errors import InvalidArgument
+from .domains import FARTHEST, FINE, Domain, number
+
+Schema = Mapping[str, Domain]
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+ARITHMETIC = ("+", "-", "*", "/")
+PARTS: dict[str, tuple[int, int]] = {
+    "year": (1, 9999),
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "day": (1, 31),
+    "weekday": (0, 6),
+    "hour": (0, 23),
+    "minute": (0, 59),
+}
+BUCKETS = ("year", "quarter", "month", "week", "day", "hour")
+QUOTIENT = 2**40  # steps on either side of zero that a quotient is rounded to
+EXACT = 2**50  # steps between the bounds of whole numbers and decimals, which are not rounded below that
+MOST_VALUES = 10_000  # of a list in `isin`
+
+
+class Expression:
+    """A value of each row; written with operators, as in `(table["age"] >= 18) & table["region"].isin(["north"])`.
+
+    Example:
+        >>> print((Column("age") + 1) * 2 >= 38)
+        ((age + 1) * 2) >= 38
+    """
+
+    def domain(self, schema: Schema) -> Domain:
+        """Return what the expression can hold, or refuse it."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the expression as JSON holds it: what a ledger's digest of a request is made of."""
+        return {"is": type(self).__name__, **{field.name: _plain(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]
+
+    def columns(self) -> set[str]:
+        """Return the names of the columns that are read."""
+        found: set[str] = set()
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            for part in value if isinstance(value, tuple) else (value,):
+                found |= part.columns() if isinstance(part, Expression) else set()
+        return found
+
+    # Operators
+
+    def __add__(self, other: Any) -> Expression:
+        return Arithmetic("+", self, expression(other))
+
+    def __radd__(self, other: Any) -> Expression:
+        return Arithmetic("+", expression(other), self)
+
+    def __sub__(self, other: Any) -> Expression:
+        return Arithmetic("-", self, expression(other))
+
+    def __rsub__(self, other: Any) -> Expression:
+        return Arithmetic("-", expression(other), self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return Arithmetic("*", self, expression(other))
+
+    def __rmul__(self, other: Any) -> Expression:
+        return Arithmetic("*", expression(other), self)
+
+    def __truediv__(self, other: Any) -> Expression:
+        return Arithmetic("/", self, expression(other))
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return Arithmetic("/", expression(other), self)
+
+    def __neg__(self) -> Expression:
+        return Arithmetic("-", Constant(0), self)
+
+    def __abs__(self) -> Expression:
+        return Case(self < 0, -self, self)
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
+        return Comparison("==", self, expression(other))
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+        return Comparison("!=", self, expression(other))
+
+    def __lt__(self, other: Any) -> Expression:
+        return Comparison("<", self, expression(other))
+
+    def __le__(self, other: Any) -> Expression:
+        return Comparison("<=", self, expression(other))
+
+    def __gt__(self, other: Any) -> Expression:
+        return Comparison(">", self, expression(other))
+
+    def __ge__(self, other: Any) -> Expression:
+        return Comparison(">=", self, expression(other))
+
+    def __and__(self, other: Any) -> Expression:
+        return Logic("and", self, expression(other))
+
+    def __rand__(self, other: Any) -> Expression:
+        return Logic("and", expression(other), self)
+
+    def __or__(self, other: Any) -> Expression:
+        return Logic("or", self, expression(other))
+
+    def __ror__(self, other: Any) -> Expression:
+        return Logic("or", expression(other), self)
+
+    def __invert__(self) -> Expression:
+        return Not(self)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise InvalidArgument(
+            "an expression of columns is neither true nor false.",
+            why="`and`, `or`, `not` and chained comparisons ask it that; it has a value for each row.",
+            do="write (a) & (b), (a) | (b), ~(a), and each comparison in parentheses.",
+        )
+
+    # Functions
+
+    def isin(self, values: Sequence[Any]) -> Expression:
+        """Whether the value is one of a public list."""
+        return In(self, _values(values))
+
+    def between(self, lower: Any, upper: Any) -> Expression:
+        """Whether the value lies between two ends, both included."""
+        return Logic("and", self >= lower, self <= upper)
+
+    def is_null(self) -> Expression:
+        """Whether the value is missing; NaN is missing too."""
+        return IsNull(self)
+
+    def fill_null(self, value: Any) -> Expression:
+        """The value, or another where it is missing."""
+        return Coalesce(self, expression(value))
+
+    def part(self, part: str) -> Expression:
+        """A part of a date or a time: "year", "quarter", "month", "day", "weekday" (Monday is 0), "hour", "minute"."""
+        return Part(self, _validate.choice("part", part, PARTS))
+
+    def truncate(self, unit: str) -> Expression:
+        """A date or a time, cut to the begin of its "year", "quarter", "month", "week", "day" or "hour"."""
+        return Truncated(self, _validate.choice("unit", unit, BUCKETS))
+
+
+@dataclass(frozen=True, eq=False)
+class Column(Expression):
+    """A column by its name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def domain(self, schema: Schema) -> Domain:
+        """As declared, or derived."""
+        if self.name not in schema:
+            raise unknown_column(self.name, schema)
+        return schema[self.name]
+
+    def columns(self) -> set[str]:
+        """Itself."""
+        return {self.name}
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Expression):
+    """A public value."""
+
+    value: bool | int | float | Decimal | str | date | datetime
+
+    def __str__(self) -> str:
+        return repr(self.value) if isinstance(self.value, (str, bool, int, float)) else str(self.value)
+
+    def domain(self, schema: Schema) -> Domain:
+        """Of its type; a number is exact."""
+        value = self.value
+        if isinstance(value, bool):
+            return Domain("boolean")
+        if isinstance(value, str):
+            return Domain("string")
+        if isinstance(value, datetime):
+            return Domain("timestamp")
+        if isinstance(value, date):
+            return Domain("date")
+        exact = Domain("number").measure(value)
+        return number(Fraction(1, exact.denominator), exact.numerator, exact.numerator, required=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Arithmetic(Expression):
+    """A sum, difference, product or quotient of numbers, in whole steps; a quotient by zero is missing."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+    def domain(self, schema: Schema) -> Domain:
+        """By interval arithmetic: what could leave 64 bits is refused."""
+        left, right = (_bounded_number(side, schema) for side in (self.left, self.right))
+        (left_low, left_high), (low, high) = left.span, right.span
+        both = left.required and right.required
+        if self.operator == "*":
+            corners = [one * other for one in left.span for other in right.span]
+            return number(left.step * right.step, min(corners), max(corners), required=both)
+        if self.operator == "/":
+            most = max(-left_low, left_high, 1)
+            largest = most * left.step / right.step
+            step = Fraction(2) ** math.ceil(math.log2(largest / QUOTIENT))
+            ends = math.ceil(largest / step) + 1
+            if most > 2**53 or max(-low, high) > 2**53:
+                number(step, 0, FARTHEST + 1)  # refuse: the quotient of doubles would not be exact enough
+            return number(step, 0 if min(left_low, low) >= 0 else -ends, ends)
+        step = common_step(left.step, right.step)
+        one, other = int(left.step / step), int(right.step / step)
+        if self.operator == "-":
+            low, high = -high, -low
+        return number(step, left_low * one + low * other, left_high * one + high * other, required=both)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Expression):
+    """Whether one value is before, at or after another; missing where one of them is."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.operator} {self.right}"
+
+    def domain(self, schema: Schema) -> Domain:
+        """Two of one kind; text is compared for equality only, as engines sort it differently."""
+        left, right = self.left.domain(schema), self.right.domain(schema)
+        kinds = {left.kind, right.kind}
+        if len(kinds) > 1 and kinds != {"date", "timestamp"}:
+            raise InvalidArgument(f"{self}: a {left.kind} is compared with a {right.kind}.")
+        if left.kind in ("string", "boolean") and self.operator not in ("==", "!="):
+            raise InvalidArgument(
+                f"{self}: {left.kind}s are compared by == and != only.",
+                why="engines sort text by different rules.",
+                do="name the values: column.isin([...]).",
+            )
+        if not self.native(schema):
+            align(_bounded_number(self.left, schema), _bounded_number(self.right, schema))
+        return Domain("boolean")
+
+    def native(self, schema: Schema) -> bool:
+        """Whether the engine compares what it holds; else whole steps are compared."""
+        sides = (self.left, self.right)
+        if self.left.domain(schema).kind != "number":
+            return True
+        plain = [isinstance(side, Constant) or not side.domain(schema).steps for side in sides]
+        return all(plain) and not all(isinstance(side, Constant) for side in sides)
+
+
+@dataclass(frozen=True, eq=False)
+class Logic(Expression):
+    """Both, or at least one."""
+
+    operator: Literal["and", "or"]
+    left: Expression
+    right: Expression
+
+    def __str__(self) -> str:
+        return f"({self.left}) {self.operator} ({self.right})"
+
+    def domain(self, schema: Schema) -> Domain:
+        """Of two booleans."""
+        for side in (self.left, self.right):
+            require(side, schema, "boolean")
+        return Domain("boolean")
+
+
+@dataclass(frozen=True, eq=False)
+class Not(Expression):
+    """The opposite."""
+
+    value: Expression
+
+    def __str__(self) -> str:
+        return f"not ({self.value})"
+
+    def domain(self, schema: Schema) -> Domain:
+        """Of a boolean."""
+        require(self.value, schema, "boolean")
+        return Domain("boolean")
+
+
+@dataclass(frozen=True, eq=False)
+class In(Expression):
+    """Whether a value is one of a public list."""
+
+    value: Expression
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.value} in ({', '.join(map(repr, self.values[:5]))}{', …' if len(self.values) > 5 else ''})"
+
+    def domain(self, schema: Schema) -> Domain:
+        """The list has to be of the value's kind."""
+        kind = self.value.domain(schema).kind
+        for value in self.values:
+            if Constant(value).domain({}).kind != kind:
+                raise InvalidArgument(f"{_validate.shown(value)} is not a {kind}, as {self.value} is.")
+        return Domain("boolean")
+
+
+@dataclass(frozen=True, eq=False)
+class IsNull(Expression):
+    """Whether a value is missing."""
+
+    value: Expression
+
+    def __str__(self) -> str:
+        return f"{self.value} is null"
+
+    def domain(self, schema: Schema) -> Domain:
+        """Always true or false."""
+        self.value.domain(schema)
+        return Domain("boolean")
+
+
+@dataclass(frozen=True, eq=False)
+class Coalesce(Expression):
+    """A value, or another where it is missing."""
+
+    value: Expression
+    other: Expression
+
+    def __str__(self) -> str:
+        return f"coalesce({self.value}, {self.other})"
+
+    def domain(self, schema: Schema) -> Domain:
+        """As for `Case`; the other value may be one that no row lacks."""
+        return replace(_either(self.value, self.other, schema), required=self.other.domain(schema).required)
+
+
+@dataclass(frozen=True, eq=False)
+class Case(Expression):
+    """One value where a condition is true, another where it is false or missing."""
+
+    condition: Expression
+    then: Expression
+    other: Expression
+
+    def __str__(self) -> str:
+        return f"case when {self.condition} then {self.then} else {self.other}"
+
+    def domain(self, schema: Schema) -> Domain:
+        """Numbers on a common grid, or two of one kind."""
+        require(self.condition, schema, "boolean")
+        return _either(self.then, self.other, schema)
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Expression):
+    """A part of a date or a time, as a whole number."""
+
+    value: Expression
+    which: str
+
+    def __str__(self) -> str:
+        return f"{self.which}({self.value})"
+
+    def domain(self, schema: Schema) -> Domain:
+        """Between ends that the calendar gives, or the declared bounds where it is the year."""
+        inner = require(self.value, schema, "date", "timestamp")
+        if inner.kind == "date" and self.which in ("hour", "minute"):
+            raise InvalidArgument(f"{self}: a date has no {self.which}.")
+        low, high = PARTS[self.which]
+        return number(Fraction(1), low, high, required=inner.required)
+
+
+@dataclass(frozen=True, eq=False)
+class Truncated(Expression):
+    """The begin of the year, month, week, day or hour that a date or a time lies in."""
+
+    value: Expression
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.unit}_of({self.value})"
+
+    def domain(self, schema: Schema) -> Domain:
+        """Of the same kind, with the same bounds."""
+        inner = require(self.value, schema, "date", "timestamp")
+        if inner.kind == "date" and self.unit == "hour":
+            raise InvalidArgument(f"{self}: a date has no hour.")
+        return replace(inner, categories=None)
+
+
+def expression(value: Any) -> Expression:
+    """Return a value as an expression: a public constant, unless it is one already."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, (bool, int, float, Decimal, str, date)):
+        literal = Constant(value)
+        literal.domain({})
+        return literal
+    raise InvalidArgument(
+        f"{_validate.shown(value)} is no value that can be compared with a column.",
+        do="pass a number, a text, a date, a column, or use is_null().",
+    )
+
+
+def unknown_column(name: str, schema: Schema) -> InvalidArgument:
+    """Return the refusal of a name that is no column."""
+    close = difflib.get_close_matches(name, schema, 1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return InvalidArgument(f"there is no column {_validate.shown(name)}.", do=f"{hint}Columns: {', '.join(schema)}.")
+
+
+def require(value: Expression, schema: Schema, *kinds: str) -> Domain:
+    """Return the domain of an expression of one of these kinds, or refuse it."""
+    found = value.domain(schema)
+    if found.kind not in kinds:
+        raise InvalidArgument(f"{value} is a {found.kind}, where a {' or a '.join(kinds)} is needed.")
+    return found
+
+
+def steps_of(domain: Domain) -> Domain:
+    """Return the grid on which arithmetic counts a column's numbers.
+
+    Raises:
+        InvalidArgument: It has no bounds.
+    """
+    if domain.steps:
+        return domain
+    finest = FINE if domain.float else EXACT
+    return replace(domain.within(None, finest=finest), steps=True, float=False, categories=None)
+
+
+def _bounded_number(value: Expression, schema: Schema) -> Domain:
+    found = require(value, schema, "number")
+    if not found.bounded:
+        raise InvalidArgument(
+            f"{value} has no declared bounds, so nothing can be computed with it.",
+            why="a product or a sum of unbounded numbers may overflow on one row, and that would tell of it.",
+            do="declare bounds for the column; comparisons with constants need none.",
+        )
+    return steps_of(found)
+
+
+def common_step(one: Fraction, other: Fraction) -> Fraction:
+    """Return the largest step of which both are multiples.
+
+    Example:
+        >>> common_step(Fraction(1, 4), Fraction(1, 6))
+        Fraction(1, 12)
+    """
+    return Fraction(
+        math.gcd(one.numerator * other.denominator, other.numerator * one.denominator),
+        one.denominator * other.denominator,
+    )
+
+
+def align(one: Domain, other: Domain) -> tuple[Fraction, int, int]:
+    """Return a common step and by what each number of steps is multiplied; both stay within 64 bits."""
+    step = common_step(one.step, other.step)
+    factors = int(one.step / step), int(other.step / step)
+    for domain, factor in zip((one, other), factors, strict=True):
+        low, high = domain.span
+        number(step, low * factor, high * factor)
+    return step, *factors
+
+
+def _either(one: Expression, other: Expression, schema: Schema) -> Domain:
+    left, right = one.domain(schema), other.domain(schema)
+    if left.kind != right.kind:
+        raise InvalidArgument(f"{one} is a {left.kind}, and {other} a {right.kind}.")
+    if left.kind != "number":
+        return Domain(left.kind)
+    left, right = _bounded_number(one, schema), _bounded_number(other, schema)
+    step, first, second = align(left, right)
+    ends = [end * first for end in left.span] + [end * second for end in right.span]
+    return number(step, min(ends), max(ends), required=left.required and right.required)
+
+
+def _values(values: Sequence[Any]) -> tuple[Any, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, (list, tuple, set, frozenset, range)):
+        raise InvalidArgument("isin takes a list of values.", do='column.isin(["north", "south"]).')
+    made = tuple(values)
+    if not 1 <= len(made) <= MOST_VALUES:
+        raise InvalidArgument(f"isin takes 1 to {MOST_VALUES} values, and got {len(made)}.")
+    for value in made:
+        expression(value)
+    return made
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Expression):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, (date, Decimal)):
+        return f"{type(value).__name__}:{value}"
+    return value

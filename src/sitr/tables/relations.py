@@ -1,0 +1,280 @@
+"""Which rows a query reads: declared tables, filtered, extended and joined, each row still belonging to one unit.
+
+Every relation here is stable: the rows of a unit in the result depend on the rows of that unit, and on public tables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _validate
+from ..errors import InvalidArgument, NotAllowed
+from .declaration import Declaration, Table
+from .domains import Domain
+from .expressions import Column, Expression, require
+
+Schema = dict[str, Domain]
+OVER_UNIT = ("count", "sum", "min", "max", "mean")  # of the rows of one unit
+
+
+class Relation:
+    """Rows of units; every kind has a `schema` and the private tables that it reads."""
+
+    def schema(self, declared: Declaration) -> Schema:
+        """Return the columns, or refuse what does not fit."""
+        raise NotImplementedError
+
+    def tables(self) -> Iterator[str]:
+        """Return the names of all tables that are read."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the relation as JSON holds it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Scan(Relation):
+    """A declared table."""
+
+    table: str
+
+    def schema(self, declared: Declaration) -> Schema:
+        """As declared."""
+        return dict(table_of(declared, self.table).schema)
+
+    def tables(self) -> Iterator[str]:
+        """Itself, and the one that it finds its unit through is of the same dataset."""
+        yield self.table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its name."""
+        return {"is": "scan", "table": self.table}
+
+
+@dataclass(frozen=True)
+class Filter(Relation):
+    """The rows for which a condition is true."""
+
+    source: Relation
+    condition: Expression
+
+    def schema(self, declared: Declaration) -> Schema:
+        """The same columns."""
+        schema = self.source.schema(declared)
+        require(self.condition, schema, "boolean")
+        return schema
+
+    def tables(self) -> Iterator[str]:
+        """Of its source."""
+        return self.source.tables()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Source and condition."""
+        return {"is": "filter", "source": self.source.to_dict(), "condition": self.condition.to_dict()}
+
+
+@dataclass(frozen=True)
+class Derive(Relation):
+    """The same rows with more columns, or with other values under a name."""
+
+    source: Relation
+    columns: tuple[tuple[str, Expression], ...]
+
+    def schema(self, declared: Declaration) -> Schema:
+        """With the new ones."""
+        schema = self.source.schema(declared)
+        return schema | {column_name(name): value.domain(schema) for name, value in self.columns}
+
+    def tables(self) -> Iterator[str]:
+        """Of its source."""
+        return self.source.tables()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Source and expressions."""
+        derived = {name: value.to_dict() for name, value in self.columns}
+        return {"is": "derive", "source": self.source.to_dict(), "columns": derived}
+
+
+@dataclass(frozen=True)
+class Join(Relation):
+    """Each row with the matching rows of a public table, or of another private table for the same unit.
+
+    Attributes:
+        left: A private relation.
+        right: A public table, or a private relation.
+        on: Pairs of a column of the left and one of the right that have to be equal; two private relations are joined
+            on the unit in any case.
+        keep: Whether rows of the left that match nothing stay, with missing values; public tables only.
+    """
+
+    left: Relation
+    right: Relation
+    on: tuple[tuple[str, str], ...]
+    keep: bool = False
+
+    def schema(self, declared: Declaration) -> Schema:
+        """The columns of both; a name that both have is the left's, and has to be one of `on`."""
+        left, right = self.left.schema(declared), self.right.schema(declared)
+        public = is_public(self.right, declared)
+        if is_public(self.left, declared):
+            raise NotAllowed("a join begins with a private table.", do="write the public table second.")
+        if public and not self.on:
+            raise NotAllowed(
+                "a join with a public table without a condition.",
+                why="every row would meet every other.",
+                do="say on=.",
+            )
+        if self.keep and not public:
+            raise NotAllowed("private tables are joined by an inner join only.", do="leave out LEFT, or how=.")
+        if not public:
+            _check_units(self, declared)
+        for one, other in self.on:
+            require_column(one, left), require_column(other, right)
+            if left[one].kind != right[other].kind or left[one].float or right[other].float:
+                raise NotAllowed(f"{one} = {other}: columns of one kind, and no floats, can be joined.")
+        same = {other for one, other in self.on if one == other}
+        clash = (left.keys() & right.keys()) - same - {_unit_name(self.right, declared)}
+        if clash:
+            raise NotAllowed(
+                f"both sides of the join have a column {min(clash)!r}.",
+                do="select and rename the columns of one first.",
+            )
+        return left | {name: domain for name, domain in right.items() if name not in left}
+
+    def tables(self) -> Iterator[str]:
+        """Of both."""
+        yield from self.left.tables()
+        yield from self.right.tables()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both sides, and how they meet."""
+        sides = {"left": self.left.to_dict(), "right": self.right.to_dict()}
+        return {"is": "join", **sides, "on": [list(pair) for pair in self.on], "keep": self.keep}
+
+
+@dataclass(frozen=True)
+class UnitAggregate:
+    """A number over the rows of one unit, clipped to bounds: their count, or a column's sum, least, largest or mean."""
+
+    over: str
+    value: Expression | None = None
+    bounds: tuple[Any, Any] | None = None
+
+    def domain(self, schema: Mapping[str, Domain]) -> Domain:
+        """Steps between the bounds."""
+        _validate.choice("aggregate", self.over, OVER_UNIT)
+        if self.over == "count":
+            return _grid(Domain("number"), self.bounds, "how many rows a unit has")
+        assert self.value is not None
+        inner = require(self.value, schema, "number")
+        if self.over == "sum":
+            return _grid(inner, self.bounds, f"the sum of {self.value} over a unit")
+        return _grid(
+            inner, self.bounds if self.bounds is not None or not inner.bounded else inner.ends, str(self.value)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        bounds = None if self.bounds is None else [str(end) for end in self.bounds]
+        return {"over": self.over, "value": self.value.to_dict() if self.value is not None else None, "bounds": bounds}
+
+
+def _grid(domain: Domain, bounds: tuple[Any, Any] | None, what: str) -> Domain:
+    if bounds is None:
+        raise InvalidArgument(
+            f"{what} needs bounds.",
+            why="without public bounds one person could move the answer without limit.",
+            do="pass bounds=(lower, upper).",
+        )
+    return dataclasses.replace(domain.within(bounds), steps=True, float=False)
+
+
+@dataclass(frozen=True)
+class PerUnit(Relation):
+    """One row for each unit, or for each unit and group, with numbers over its rows."""
+
+    source: Relation
+    keys: tuple[str, ...]
+    values: tuple[tuple[str, UnitAggregate], ...]
+
+    def schema(self, declared: Declaration) -> Schema:
+        """The keys and the numbers."""
+        schema = self.source.schema(declared)
+        if not has_unit(self.source, declared):
+            raise NotAllowed("each row is a unit of its own, so there is nothing to add up for a unit.")
+        keys = {name: require_column(name, schema) for name in self.keys}
+        values = {column_name(name): value.domain(schema) for name, value in self.values}
+        if keys.keys() & values.keys():
+            raise InvalidArgument(f"{min(keys.keys() & values.keys())!r} is both a key and a number.")
+        return keys | values
+
+    def tables(self) -> Iterator[str]:
+        """Of its source."""
+        return self.source.tables()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Source, keys and numbers."""
+        values = {name: value.to_dict() for name, value in self.values}
+        return {"is": "per_unit", "source": self.source.to_dict(), "keys": list(self.keys), "values": values}
+
+
+def table_of(declared: Declaration, name: str) -> Table:
+    """Return a declared table, or refuse a name that is none."""
+    if name not in declared.tables:
+        close = difflib.get_close_matches(name, declared.tables, 1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise NotAllowed(
+            f"there is no table {_validate.shown(name)} in the declaration.",
+            do=f"{hint}Tables: {', '.join(declared.tables)}.",
+        )
+    return declared.tables[name]
+
+
+def column_name(name: str) -> str:
+    """Return a name for a derived column, or refuse it."""
+    return _validate.name("column", name)
+
+
+def require_column(name: str, schema: Mapping[str, Domain]) -> Domain:
+    """Return what a column holds, or refuse a name that is none."""
+    return Column(name).domain(schema)
+
+
+def private_tables(relation: Relation, declared: Declaration) -> tuple[str, ...]:
+    """Return the private tables that a relation reads, each once."""
+    return tuple(sorted({name for name in relation.tables() if not table_of(declared, name).public}))
+
+
+def is_public(relation: Relation, declared: Declaration) -> bool:
+    """Whether it reads public tables only."""
+    return not private_tables(relation, declared)
+
+
+def has_unit(relation: Relation, declared: Declaration) -> bool:
+    """Whether rows name their unit; else each row is one."""
+    return all(table_of(declared, name).unit is not None for name in private_tables(relation, declared))
+
+
+def rows_per_unit(relation: Relation, declared: Declaration) -> int:
+    """Return how many rows of one unit are kept at most, by what was declared: after a join, the larger of the two."""
+    if isinstance(relation, PerUnit) and not relation.keys:
+        return 1
+    return max(table_of(declared, name).max_rows_per_unit for name in private_tables(relation, declared))
+
+
+def _unit_name(relation: Relation, declared: Declaration) -> str | None:
+    names = {table_of(declared, name).unit for name in private_tables(relation, declared)}
+    return next((name for name in names if isinstance(name, str)), None)
+
+
+def _check_units(join: Join, declared: Declaration) -> None:
+    if not (has_unit(join.left, declared) and has_unit(join.right, declared)):
+        raise NotAllowed(
+            "private tables are joined on their unit, and one of these has none.",
+            why="a row that is a unit of its own belongs to nobody in the other table.",
+        )
