@@ -1,15 +1,63 @@
 """sitr: publish what you learn from sensitive data without exposing anyone in it.
 
-Today the package holds the accountant, `sitr.accounting`, and the command `sitr`. Importing `sitr` itself is cheap: the
-rooms are imported by name.
+`sitr.open` opens a database by its declaration; `sitr.count()` and its like are what can be asked of it. The rooms
+below (`sitr.accounting`, `sitr.mechanisms`, `sitr.ledger`, `sitr.audit`) are imported by name. Importing `sitr` loads no
+engine.
 
 Messages go to ``logging.getLogger("sitr")``, which is silent until the program that uses sitr asks for them.
 """
 
-import logging
+from __future__ import annotations
 
-__all__ = ["__version__"]
+import logging
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+from .query.aggregates import (
+    correlation,
+    count,
+    count_distinct,
+    count_units,
+    covariance,
+    histogram,
+    max,
+    mean,
+    median,
+    min,
+    quantile,
+    stddev,
+    sum,
+    variance,
+)
+
+if TYPE_CHECKING:
+    from .session.database import Database
+
+__all__ = [
+    "__version__",
+    "correlation",
+    "count",
+    "count_distinct",
+    "count_units",
+    "covariance",
+    "histogram",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "open",
+    "quantile",
+    "stddev",
+    "sum",
+    "variance",
+]
+
 logging.getLogger("sitr").addHandler(logging.NullHandler())
+
+
+def open(declaration: Any, **options: Any) -> Database:
+    """Open a database by its declaration: see `sitr.session.open`, whose arguments these are."""
+    from .session.database import open as opened
+
+    return opened(declaration, **options)

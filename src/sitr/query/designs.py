@@ -2,8 +2,8 @@
 
 With t in [0, 1] the place of a value between its bounds, the Bernstein polynomials of a degree are not negative and add
 up to 1. So a row moves all of their sums together by exactly 1 in ℓ1, and by at most 1 in ℓ2: count, sum and mean
-(degree 1), or variance as well (degree 2), cost no more than one count. For two values the products of their polynomials
-do the same.
+(degree 1), or variance as well (degree 2), cost no more than one count. For two values the products of their
+polynomials do the same.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Design:
         degrees: The degree in each: 0 counts rows that have it, 1 adds it up, 2 its square.
         missing: Whether rows that lack a measure are counted too, by a sum of their own.
 
-    Privacy: a row moves the statistics by `unit(widths)` in ℓ1, and by at most that in ℓ2 (THEORY 2.2); a row that lacks
-    a measure moves only the last of them, by so much, or nothing.
+    Privacy: a row moves the statistics by `unit(widths)` in ℓ1, and by at most that in ℓ2 (THEORY 2.2); a row that
+    lacks a measure moves only the last of them, by so much, or nothing.
 
     Example:
         >>> design = Design(("x",), (1,))

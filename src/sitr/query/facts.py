@@ -49,7 +49,7 @@ class Facts:
 
 
 def chosen_bound(facts: Facts, most: int, noise: float, groups: int) -> Bound:
-    """Return the rows of a unit to keep, by the least expected error of a group's count: what is dropped, and the noise.
+    """Return how many rows of a unit to keep: what is dropped and the noise make the least error of a group's count.
 
     Example:
         >>> chosen_bound(Facts(units=1_000_000, rows=3_000_000), 50, noise=1.0, groups=50).rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from .. import _validate
@@ -17,7 +18,7 @@ from ..tables.domains import FINE, Domain
 from ..tables.expressions import Expression
 from ..tables.relations import table_of
 from ..tables.tally import Bound, Key, Measure, Powers, Tally
-from .aggregates import DEGREES, OF_RANKS, Aggregate
+from .aggregates import DEGREES, MOST_BINS, OF_RANKS, Aggregate
 from .designs import Design
 from .facts import Facts, chosen_bound
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
@@ -121,8 +122,8 @@ def plan(query: Query, declared: Declaration, target: Target, facts: Facts) -> P
         InvalidArgument: A column is unknown, or has no bounds.
         NotAllowed: No proof covers the query, or it needs a δ.
 
-    Privacy: every unit moves each measured vector by no more than its `Reach`, since the engine bounds what is kept of it
-    before it adds up; the measurements are composed (THEORY 4.5), and their cost is at most the target.
+    Privacy: every unit moves each measured vector by no more than its `Reach`, since the engine bounds what is kept of
+    it before it adds up; the measurements are composed (THEORY 4.5), and their cost is at most the target.
     """
     query.check(declared)
     return _Planner(query, declared, target, facts).plan()
@@ -258,7 +259,7 @@ class _Planner:
     def _bins(self, name: str, one: Aggregate) -> Bins:
         assert one.value is not None
         domain = one.value.domain(self.schema)
-        measure = self._measure(one.value, None if domain.bounded else one.bounds, FINE)
+        measure = self._measure(one.value, None if domain.bounded else _padded(domain, one.bounds), MOST_BINS)
         low, high = measure.grid.span
         ends = [math.ceil(domain.measure(edge) / measure.grid.step) for edge in one.edges]
         edges = tuple(min(max(end, low), high + 1) - low for end in (*ends[:-1], ends[-1] + 1))
@@ -303,11 +304,14 @@ def _tightened(domain: Domain, bounds: Any) -> Domain:
         low, high = max(low, domain.ends[0]), min(high, domain.ends[1])
     if not low < high:
         raise InvalidArgument("bounds are not in order, or outside the declared ones.")
-    step = math.gcd(low.denominator, 1) and low.denominator * high.denominator
-    from fractions import Fraction
-
-    grid = Fraction(1, step) if domain.float else domain.step
+    grid = Fraction(1, math.lcm(low.denominator, high.denominator)) if domain.float else domain.step
     return replace(domain, step=grid, lower=math.ceil(low / grid), upper=math.floor(high / grid))
+
+
+def _padded(domain: Domain, bounds: Any) -> tuple[Fraction, Fraction]:
+    """Bounds with some room, so that what lies outside of all bins is not moved into one."""
+    low, high = (domain.measure(end) for end in bounds)
+    return low - (high - low) / 64, high + (high - low) / 64
 
 
 def _layout(query: Query, schema: Mapping[str, Domain], *, selects: bool) -> tuple[Layout, dict[str, int]]:
@@ -336,7 +340,7 @@ def _designs(
     asked: list[tuple[str, Aggregate]], schema: Mapping[str, Domain]
 ) -> list[tuple[Design, Mapping[str, tuple[Expression, Any]], list[str]]]:
     """Pairs of values first, then single ones that no pair covers, then a count of rows if nothing else has one."""
-    made: list[tuple[Design, dict[str, tuple[Expression, Any]], list[str]]] = []
+    made: list[tuple[Design, Mapping[str, tuple[Expression, Any]], list[str]]] = []
     for name, one in sorted(asked, key=lambda item: (item[1].other is None, -DEGREES[item[1].kind])):
         if one.value is None:
             continue

@@ -93,6 +93,8 @@ class Query:
         schema = self.relation.schema(declared)
         if not private_tables(self.relation, declared):
             raise NotAllowed("the query reads public tables only.", do="read them without sitr: they cost nothing.")
+        if len(self.aggregates) > 1 and any(one.kind == "histogram" for one in self.aggregates.values()):
+            raise NotAllowed("a histogram has a row for each bin, and stands alone.", do="ask for the others apart.")
         if not self.aggregates:
             raise InvalidArgument("nothing is asked of the rows.", do="aggregate(n=sitr.count()).")
         names = [one.name for one in self.groupings] + list(self.aggregates)

@@ -1,0 +1,253 @@
+"""What a query releases: a table of numbers with intervals, and what it cost."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+
+from .. import _validate
+from ..accounting import Event
+from ..errors import InvalidArgument, MissingExtra
+from ..release import NOT_PRIVATE, Release
+from .half_widths import half_width
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes a text that begins so for a formula
+SHOWN = 20  # rows that are printed
+
+
+@dataclass(frozen=True)
+class Additive:
+    """The noise in a column that is a sum of measured numbers: of each cell, independent of the others.
+
+    Attributes:
+        weights: Of the noises in one cell.
+        scale: Of each noise.
+        kind: "laplace" or "gaussian".
+        integers: Whether the noises are whole numbers.
+    """
+
+    weights: tuple[float, ...]
+    scale: float
+    kind: str
+    integers: bool = False
+
+    def half_width(self, factors: tuple[float, ...] = (1.0,)) -> float:
+        """Return what the noise of a combination of cells stays within, 95 times in 100."""
+        weights = [factor * weight for factor in factors for weight in self.weights]
+        return half_width(weights, self.scale, self.kind, integers=self.integers)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval.
+
+    Example:
+        >>> print(Estimate(120.0, 110.5, 129.5))
+        120 (from 110.5 to 129.5 with 95 %)
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.6g} (from {self.low:.6g} to {self.high:.6g} with 95 %)"
+
+
+@dataclass(frozen=True)
+class Answer(Release):
+    """A table that may leave.
+
+    Attributes:
+        value: Columns by name: first the keys, then what was asked for, made consistent (no negative counts).
+        error95: For each aggregate, the half width of its interval in each row.
+        keys: The names of the key columns.
+        raw: The aggregates as measured, with all their noise.
+        low: For each aggregate, the lower end of its 95 % interval in each row.
+        high: The upper end.
+        additive: For aggregates that may be added up: their noise.
+        notes: Remarks for people.
+        operation: The id under which the ledger keeps it.
+    """
+
+    keys: tuple[str, ...] = ()
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    low: Mapping[str, Any] = field(default_factory=dict)
+    high: Mapping[str, Any] = field(default_factory=dict)
+    additive: Mapping[str, Additive] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    operation: str | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.value.values()), ()))
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The table with its intervals: keys, then each aggregate with `_low` and `_high`."""
+        made = {name: list(self.value[name]) for name in self.keys}
+        for name in self.raw:
+            made[name] = list(self.value[name])
+            made[f"{name}_low"], made[f"{name}_high"] = list(self.low[name]), list(self.high[name])
+        return made
+
+    def to_pandas(self) -> Any:
+        """Return the table with its intervals as a pandas frame."""
+        return _imported("pandas").DataFrame(self.columns)
+
+    def to_polars(self) -> Any:
+        """Return the table with its intervals as a Polars frame."""
+        return _imported("polars").DataFrame(self.columns)
+
+    def to_arrow(self) -> Any:
+        """Return the table with its intervals as an Arrow table."""
+        return _imported("pyarrow").table(self.columns)
+
+    def to_csv(self) -> str:
+        """Return the table as CSV; a text that a spreadsheet would run as a formula gets a quote in front."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([_safe(name) for name in self.columns])
+        writer.writerows([[_safe(cell) for cell in row] for row in zip(*self.columns.values(), strict=True)])
+        return text.getvalue()
+
+    def total(self, name: str, **where: Any) -> Estimate:
+        """Return the sum of a column over rows, with the interval of the sum.
+
+        Args:
+            name: Of the aggregate.
+            where: For key columns, the value or values to add up; all rows unless told.
+        """
+        chosen = self._rows(where)
+        values = np.asarray(self.raw[name], dtype=float)[chosen] if name in self.raw else np.empty(0)
+        return self._combined(name, float(values.sum()), (1.0,) * int(chosen.sum()))
+
+    def difference(self, name: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
+        """Return one row of a column less another, with the interval of the difference."""
+        one, other = self._rows(first), self._rows(second)
+        if one.sum() != 1 or other.sum() != 1:
+            raise InvalidArgument("a difference is of two rows.", do="name all keys of each: {'region': 'north'}.")
+        values = np.asarray(self.raw[name], dtype=float) if name in self.raw else np.zeros(len(one))
+        return self._combined(name, float(values[one][0] - values[other][0]), (1.0, -1.0))
+
+    def _combined(self, name: str, value: float, factors: tuple[float, ...]) -> Estimate:
+        if name not in self.additive:
+            raise InvalidArgument(
+                f"{_validate.shown(name)} is not a column that adds up.",
+                do=f"such are: {', '.join(self.additive) or 'none of these'}.",
+            )
+        width = self.additive[name].half_width(factors) if factors else 0.0
+        return Estimate(value, value - width, value + width)
+
+    def _rows(self, where: Mapping[str, Any]) -> Any:
+        chosen = np.ones(len(self), dtype=bool)
+        for key, wanted in where.items():
+            if key not in self.keys:
+                raise InvalidArgument(f"{_validate.shown(key)} is no key.", do=f"keys: {', '.join(self.keys)}.")
+            values = set(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else {wanted}
+            chosen &= np.array([cell in values for cell in self.value[key]], dtype=bool)
+        return chosen
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON holds it."""
+        return {
+            "keys": [{"name": name, "cells": [_coded(cell) for cell in self.value[name]]} for name in self.keys],
+            "aggregates": [
+                {
+                    "name": name,
+                    "value": list(self.value[name]),
+                    "raw": list(self.raw[name]),
+                    "low": list(self.low[name]),
+                    "high": list(self.high[name]),
+                    "error95": list(self.error95[name]),
+                }
+                for name in self.raw
+            ],
+            "additive": {name: vars(one) | {"weights": list(one.weights)} for name, one in self.additive.items()},
+            "event": self.event.to_dict(),
+            "notes": list(self.notes),
+            "time": self.time.isoformat(),
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], entry: str | None, operation: str | None) -> Answer:
+        """Return an answer that was kept."""
+        keys = {one["name"]: [_decoded(cell) for cell in one["cells"]] for one in content["keys"]}
+        parts = {one["name"]: one for one in content["aggregates"]}
+        column = {what: {name: one[what] for name, one in parts.items()} for what in ("value", "raw", "low", "high")}
+        return cls(
+            value=keys | column["value"],
+            error95={name: one["error95"] for name, one in parts.items()},
+            event=Event.from_dict(content["event"]),
+            entry=entry,
+            time=datetime.fromisoformat(content["time"]),
+            version=content["version"],
+            keys=tuple(keys),
+            raw=column["raw"],
+            low=column["low"],
+            high=column["high"],
+            additive={
+                name: Additive(**{**one, "weights": tuple(one["weights"])}) for name, one in content["additive"].items()
+            },
+            notes=tuple(content["notes"]),
+            operation=operation,
+        )
+
+    def __str__(self) -> str:
+        rows = [self._shown(place) for place in range(min(len(self), SHOWN))]
+        head = [*self.keys, *(title for name in self.raw for title in (name, "± 95 %"))]
+        widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in [head, *rows]]
+        if len(self) > SHOWN:
+            lines.append(f"… {len(self) - SHOWN} more rows")
+        charged = f"charged in entry {self.entry}" if self.entry else "not charged"
+        return "\n".join([*lines, *self.notes, f"{charged}{'' if self.private else f'; {NOT_PRIVATE}'}"])
+
+    def _shown(self, place: int) -> list[str]:
+        cells = [str(self.value[name][place]) for name in self.keys]
+        for name in self.raw:
+            cells += [_number(self.value[name][place]), _number(self.error95[name][place])]
+        return cells
+
+    def _repr_html_(self) -> str:
+        frame = self.to_pandas()
+        return str(frame.to_html(index=False, max_rows=SHOWN))
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def _safe(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULAS) else cell
+
+
+def _coded(cell: Any) -> Any:
+    if isinstance(cell, datetime):
+        return {"timestamp": cell.isoformat()}
+    return {"date": cell.isoformat()} if isinstance(cell, date) else cell
+
+
+def _decoded(cell: Any) -> Any:
+    if isinstance(cell, Mapping):
+        if "timestamp" in cell:
+            return datetime.fromisoformat(cell["timestamp"])
+        return date.fromisoformat(cell["date"])
+    return cell
+
+
+def _imported(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingExtra(f"{name} is not installed.", do=f"pip install {name}.") from None

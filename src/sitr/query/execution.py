@@ -1,0 +1,233 @@
+"""A plan that was paid for, run once: aggregate, add noise, and make the numbers consistent."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mechanisms import Mechanism
+from ..tables.source import Source
+from ..tables.tally import Powers, Tally
+from . import consistency
+from .answer import Answer
+from .estimates import Estimated, additive, of_sums
+from .measurements import Bins, Distinct, Groups, Ranks, Sums, Units
+from .noise import Noise
+from .planner import Plan
+
+Progress = Callable[[str], None]
+COUNTS = ("count", "count_units", "count_distinct", "histogram")
+
+
+class Execution:
+    """One run of a plan.
+
+    Args:
+        plan: What is measured.
+        source: The engine.
+        progress: Is told which stage begins.
+        unsafe_without_noise: For tests: exact numbers; the answer is stamped NOT PRIVATE.
+        unsafe_key: For tests: the key by which rows are chosen.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source,
+        progress: Progress = lambda stage: None,
+        *,
+        unsafe_without_noise: bool = False,
+        unsafe_key: int | None = None,
+    ) -> None:
+        self.plan, self.source, self.progress = plan, source, progress
+        self.unsafe = {"unsafe_without_noise": True} if unsafe_without_noise else {}
+        self.unsafe_key = unsafe_key
+        self._main: tuple[list[tuple[Any, ...]], Any] | None = None
+
+    def answer(self) -> Answer:
+        """Return the answer; it is not charged here."""
+        plan = self.plan
+        fetched = [(tally, self._fetched(tally)) for tally in plan.tallies]
+        self.progress("adding noise")
+        tables = {id(tally): table for tally, table in fetched}
+        self._tables = tables
+        self.groups, self.units = self._chosen()
+        self.place = _places(plan, self.groups)
+        found = {name: self._estimated(name) for name in plan.query.aggregates if name not in self._bins()}
+        keys = {key.name: [group[at] for group in self.groups] for at, key in enumerate(plan.keys)}
+        for name in self._bins():
+            return self._histogram(name, keys, found)
+        return self._made(keys, found)
+
+    def _bins(self) -> list[str]:
+        return [name for name, one in self.plan.query.aggregates.items() if one.kind == "histogram"]
+
+    def _fetched(self, tally: Tally) -> Any:
+        self.progress("aggregating")
+        return self.source.run(tally, unsafe_key=self.unsafe_key)
+
+    # Groups
+
+    def _chosen(self) -> tuple[list[tuple[Any, ...]], dict[tuple[Any, ...], int]]:
+        """The groups of the answer, and what the choice says of their units."""
+        plan = self.plan
+        if not plan.selects:
+            return list(itertools.product(*(key.known or () for key in plan.keys))), {}
+        selection = next(one for one in plan.measurements if isinstance(one, Groups)).selection
+        assert plan.tally is not None
+        table = self._tables[id(plan.tally)]
+        names = _rows(table, len(plan.keys))
+        column = "units" if plan.bound is not None else f"sum{plan.tally.sums.index(())}"
+        counts = _whole(table, column).tolist()
+        passed = selection.release(dict(zip(names, counts, strict=True)), **self.unsafe).value
+        return sorted(passed, key=lambda group: [(cell is None, str(type(cell)), cell) for cell in group]), passed
+
+    # Numbers
+
+    def _noisy(self, noise: Noise, exact: NDArray[Any]) -> NDArray[np.float64]:
+        """Statistics with noise, in rows."""
+        if exact.size == 0:
+            return np.zeros(exact.shape)
+        mechanism: Mechanism = noise.mechanism(exact.size)
+        released = mechanism.release(exact.ravel(), **self.unsafe).value
+        return np.asarray(released, dtype=np.float64).reshape(exact.shape) / noise.unit
+
+    def _placed(self, table: Any, column: NDArray[Any]) -> NDArray[Any]:
+        """A column of the engine's result, in the order of the answer's groups; what is no group of it is left out."""
+        found = np.zeros(len(self.groups), dtype=column.dtype)
+        places = self.place(table)
+        found[places[places >= 0]] = column[places >= 0]
+        return found
+
+    def _estimated(self, name: str) -> Estimated:
+        aggregate = self.plan.query.aggregates[name]
+        measured = self.plan.measurements[self.plan.places[name]]
+        if isinstance(measured, Sums):
+            return of_sums(aggregate, measured, self._statistics(measured))
+        if isinstance(measured, Groups):
+            values = np.array([self.units[group] for group in self.groups], dtype=np.float64)
+            return additive(values[:, None], np.ones(1), measured.selection.scale, "laplace", integers=True)
+        if isinstance(measured, Ranks):
+            return self._ranks(measured)[name]
+        assert isinstance(measured, (Units, Distinct))
+        noisy = self._counted(measured)
+        return additive(noisy, np.ones(1), measured.noise.scale, measured.noise.kind, integers=True)
+
+    def _counted(self, measured: Units | Distinct) -> NDArray[np.float64]:
+        tally = self.plan.tally if isinstance(measured, Units) else measured.tally
+        assert tally is not None
+        table = self._tables[id(tally)]
+        units = isinstance(measured, Units)
+        column = "units" if units and self.plan.bound is not None else f"sum{tally.sums.index(())}"
+        return self._noisy(measured.noise, self._placed(table, _whole(table, column))[:, None])
+
+    def _statistics(self, measured: Sums) -> NDArray[np.float64]:
+        """The noisy statistics of a design: drawn once, however many aggregates read them."""
+        known: dict[int, NDArray[np.float64]] = self.__dict__.setdefault("_drawn", {})
+        if id(measured) not in known:
+            assert self.plan.tally is not None
+            table = self._tables[id(self.plan.tally)]
+            moments: dict[Powers, NDArray[Any]] = {
+                powers: self._placed(table, _whole(table, f"sum{self.plan.tally.sums.index(powers)}"))
+                for powers in measured.design.sums
+            }
+            known[id(measured)] = self._noisy(measured.noise, measured.design.statistics(moments, measured.widths))
+        return known[id(measured)]
+
+    def _ranks(self, measured: Ranks) -> dict[str, Estimated]:
+        raise NotImplementedError
+
+    def _histogram(self, name: str, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
+        """An answer with a row for each group and bin."""
+        measured = self.plan.measurements[self.plan.places[name]]
+        assert isinstance(measured, Bins)
+        table = self._tables[id(measured.tally)]
+        bins = len(measured.edges) - 1
+        exact = np.zeros((len(self.groups), bins), dtype=np.int64)
+        cells = _cells(table)
+        at = np.searchsorted(np.array(measured.edges), cells, side="right") - 1
+        groups = self.place(table)
+        inside = (groups >= 0) & (at >= 0) & (at < bins) & (cells >= 0)
+        np.add.at(exact, (groups[inside], at[inside]), _whole(table, "sum0")[inside])
+        noisy = self._noisy(measured.noise, exact)
+        column = additive(noisy.reshape(-1, 1), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True)
+        repeated = {key: [cell for cell in cells for _ in range(bins)] for key, cells in keys.items()}
+        labels = measured.labels
+        texts = [f"[{labels[i]}, {labels[i + 1]}{']' if i == bins - 1 else ')'}" for i in range(bins)]
+        repeated[f"{name}_bin"] = texts * len(self.groups)
+        return self._made(repeated, {name: column})
+
+    def _made(self, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
+        """The table, with counts that are whole and not negative, and intervals inside what is possible."""
+        value: dict[str, list[Any]] = dict(keys)
+        low, high, raw, error = {}, {}, {}, {}
+        for name, one in found.items():
+            counted = self.plan.query.aggregates[name].kind in COUNTS
+            value[name] = (consistency.counts(one.raw) if counted else one.raw).tolist()
+            raw[name] = one.raw.tolist()
+            least = np.maximum(one.low, 0.0) if counted else one.low
+            most = np.maximum(one.high, 0.0) if counted else one.high
+            low[name], high[name] = least.tolist(), most.tolist()
+            error[name] = (np.maximum(one.high - one.raw, one.raw - one.low)).tolist()
+        noises = {name: one.additive for name, one in found.items() if one.additive is not None}
+        return Answer(
+            value=value,
+            error95=error,
+            event=self.plan.event,
+            private=not self.unsafe and self.unsafe_key is None,
+            keys=tuple(keys),
+            raw=raw,
+            low=low,
+            high=high,
+            additive=noises,
+        )
+
+
+def _whole(table: Any, name: str) -> NDArray[Any]:
+    """A column of whole numbers; what an engine returns as something wider is read without loss, and missing is 0."""
+    import pyarrow
+
+    column = table.column(name)
+    if pyarrow.types.is_int64(column.type) and column.null_count == 0:
+        return np.asarray(column.to_numpy())
+    values = [0 if value is None else int(value) for value in column.to_pylist()]
+    small = all(-(2**63) <= value < 2**63 for value in values)
+    return np.array(values, dtype=np.int64 if small else object)
+
+
+def _cells(table: Any) -> NDArray[np.int64]:
+    """The cells of a histogram; -1 for rows without a value."""
+    return np.array([-1 if cell is None else int(cell) for cell in table.column("cell").to_pylist()], dtype=np.int64)
+
+
+def _rows(table: Any, keys: int) -> list[tuple[Any, ...]]:
+    columns = [[_plain(cell) for cell in table.column(f"key{at}").to_pylist()] for at in range(keys)]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def _plain(cell: Any) -> Any:
+    return cell.to_pydatetime() if hasattr(cell, "to_pydatetime") else cell
+
+
+def _places(plan: Plan, groups: list[tuple[Any, ...]]) -> Callable[[Any], NDArray[np.int64]]:
+    """Where each row of a result stands among the groups; -1 where it is none of them."""
+    if plan.selects:
+        order = {group: place for place, group in enumerate(groups)}
+        return lambda table: np.array([order.get(row, -1) for row in _rows(table, len(plan.keys))], dtype=np.int64)
+    codes = [{value: place for place, value in enumerate(key.known or ())} for key in plan.keys]
+
+    def placed(table: Any) -> NDArray[np.int64]:
+        found = np.zeros(table.num_rows, dtype=np.int64)
+        known = np.ones(table.num_rows, dtype=bool)
+        for at, code in enumerate(codes):
+            cells = table.column(f"key{at}").to_pylist()
+            here = np.array([code.get(_plain(cell), -1) for cell in cells], dtype=np.int64)
+            known &= here >= 0
+            found = found * len(code) + here
+        return np.where(known, found, -1)
+
+    return placed

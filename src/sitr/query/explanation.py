@@ -1,0 +1,155 @@
+"""What a plan says before anything is read: each measurement with its noise and price, the errors, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..accounting import Bracket
+from ..accounting.notation import event_text
+from ..display import rounded_up, scientific
+from .aggregates import Aggregate
+from .estimates import Estimated, additive, of_sums
+from .facts import Facts
+from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
+from .planner import Plan, Target
+
+TYPICAL = 1000.0  # rows of a group, where nothing is known of its size
+
+
+@dataclass(frozen=True)
+class Line:
+    """A measurement as people read it."""
+
+    label: str
+    noise: str
+    event: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a query will cost and how wrong it will be; `print` shows it.
+
+    Attributes:
+        plan: The plan.
+        target: What the release may cost.
+        epsilon: What it costs at the δ of the target.
+        lines: Its measurements.
+        errors: For each aggregate about what its interval will reach to either side.
+        size: For how many rows in a group the errors are stated; None where they do not depend on it.
+        kept: About which part of the rows is kept by bounding; None where nothing is known.
+        remaining: For each budget, what is left now and after; as text.
+        queries: What the engine will be asked.
+        notes: Remarks.
+    """
+
+    plan: Plan
+    target: Target
+    epsilon: Bracket
+    lines: tuple[Line, ...]
+    errors: Mapping[str, float]
+    size: float | None
+    kept: float | None
+    facts: Facts
+    remaining: Mapping[str, tuple[str, str]]
+    queries: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [self._cost(), "", *self._measurements(), "", *self._errors(), self._bounding()]
+        lines += [f"budget {name}: {left} left, {after} after this." for name, (left, after) in self.remaining.items()]
+        return "\n".join([*lines, *self.notes])
+
+    def _cost(self) -> str:
+        delta = f" at δ = {scientific(self.target.delta)}" if self.target.delta else ""
+        return f"This would cost ε = {rounded_up(float(self.epsilon))}{delta}. Nothing has been read."
+
+    def _measurements(self) -> list[str]:
+        rows = [("measured", "noise", "event"), *((line.label, line.noise, line.event) for line in self.lines)]
+        widths = [max(len(row[at]) for row in rows) for at in range(2)]
+        return ["  ".join([*map(str.ljust, row, widths), row[2]]).rstrip() for row in rows]
+
+    def _errors(self) -> list[str]:
+        rows = [("answer", "95 % of errors within")]
+        rows += [
+            (f"{name} = {aggregate}", f"± {self.errors[name]:.4g}{self._at(aggregate)}")
+            for name, aggregate in self.plan.query.aggregates.items()
+            if name in self.errors
+        ]
+        width = max(len(row[0]) for row in rows)
+        return [f"{name.ljust(width)}  {error}" for name, error in rows]
+
+    def _at(self, aggregate: Aggregate) -> str:
+        ratio = aggregate.kind in ("mean", "variance", "stddev", "covariance", "correlation")
+        return f" in a group of {self.size:,.0f} rows" if ratio and self.size is not None else ""
+
+    def _bounding(self) -> str:
+        bound = self.plan.bound
+        if bound is None:
+            return "Each row is a unit of its own: none is dropped."
+        if bound.rows is not None:
+            what = f"{bound.rows} rows of a unit are kept at most"
+        else:
+            what = f"{bound.groups} groups of a unit, and {bound.rows_per_group} of its rows in each, are kept at most"
+        if self.kept is None:
+            return f"{what}. How many rows that drops is not known: declare expected_units and expected_rows."
+        dropped = 100 * (1 - self.kept)
+        return f"{what}: that drops about {dropped:.2g} % of the rows ({self.facts.source})."
+
+
+def explained(
+    plan: Plan,
+    target: Target,
+    facts: Facts,
+    remaining: Mapping[str, tuple[str, str]],
+    queries: tuple[str, ...],
+    notes: tuple[str, ...] = (),
+) -> Explanation:
+    """Return what a plan says."""
+    kept = None if plan.bound is None else facts.kept(plan.bound.most_groups if plan.bound.rows else plan.bound.l1)
+    size = None
+    if facts.rows is not None and plan.groups:
+        size = max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
+    stated = size if size is not None else TYPICAL
+    errors = {name: error for name in plan.query.aggregates if (error := _error(plan, name, stated)) is not None}
+    return Explanation(
+        plan=plan,
+        target=target,
+        epsilon=plan.event.epsilon(delta=target.delta),
+        lines=tuple(Line(one.label, _noise(one), event_text(one.event)) for one in plan.measurements),
+        errors=errors,
+        size=stated,
+        kept=kept,
+        facts=facts,
+        remaining=remaining,
+        queries=queries,
+        notes=notes,
+    )
+
+
+def _noise(one: Measurement) -> str:
+    if isinstance(one, Groups):
+        return f"named from {one.selection.threshold} units, ± {one.selection.scale:.3g}"
+    if isinstance(one, Ranks):
+        return "choice of a value"
+    width = float(additive(np.zeros((1, 1)), np.ones(1), one.noise.scale, one.noise.kind).high[0])
+    return f"{one.noise.kind}, ± {width:.3g} rows"
+
+
+def _error(plan: Plan, name: str, size: float) -> float | None:
+    """About what the interval of an aggregate reaches to either side, in a group of so many rows spread evenly."""
+    aggregate, measured = plan.query.aggregates[name], plan.measurements[plan.places[name]]
+    if isinstance(measured, Sums):
+        rows = np.full((1, measured.design.count), size / measured.design.count)
+        return _half(of_sums(aggregate, measured, rows))
+    if isinstance(measured, (Units, Distinct, Bins)):
+        return _half(additive(np.zeros((1, 1)), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True))
+    if isinstance(measured, Groups):
+        return _half(additive(np.zeros((1, 1)), np.ones(1), measured.selection.scale, "laplace", integers=True))
+    return None
+
+
+def _half(one: Estimated) -> float:
+    return float(one.high[0] - one.low[0]) / 2

@@ -1,0 +1,211 @@
+"""A database that people's rows are in: opened by its declaration, asked through its ledger."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .. import _validate
+from ..accounting import Event, choose_filter
+from ..errors import InvalidDeclaration, NotPermitted, SitrError
+from ..ledger import Budget, Ledger
+from ..ledger.statement import Amount
+from ..query.facts import Facts
+from ..query.query import Query
+from ..tables.declaration import Declaration
+from ..tables.relations import Relation, Scan, private_tables, table_of
+from ..tables.source import Source
+from .question import Question
+from .table import PrivateTable
+
+
+class Database:
+    """Tables, their engine and their ledger; made by `sitr.open`.
+
+    Attributes:
+        declared: What the owner declared.
+        source: The engine.
+        ledger: What every release is charged to.
+        analyst: Who asks, as the ledger records it.
+    """
+
+    def __init__(self, declared: Declaration, source: Source, ledger: Ledger, analyst: str) -> None:
+        self.declared, self.source, self.ledger, self.analyst = declared, source, ledger, analyst
+        self._facts: dict[str, Facts] = {}
+
+    def __repr__(self) -> str:
+        return f"Database({self.declared.name!r}, tables={list(self.declared.tables)}, analyst={self.analyst!r})"
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections to the engine and to the ledger back."""
+        self.source.close()
+        self.ledger.close()
+
+    def table(self, name: str) -> PrivateTable:
+        """Return a declared table.
+
+        Raises:
+            NotAllowed: It is not declared.
+        """
+        table_of(self.declared, name)
+        return PrivateTable(self, Scan(name))
+
+    def sql(self, text: str) -> Question:
+        """Return a question that is written in SQL.
+
+        Raises:
+            NotAllowed: It asks for what is not allowed; the message says what to write instead.
+        """
+        from ..query.sql import parsed
+
+        return Question(self, parsed(text, self.declared))
+
+    def facts(self, relation: Relation) -> Facts:
+        """Return what is publicly known of how many units and rows a relation has, before filters."""
+        names = private_tables(relation, self.declared)
+        known = [self._facts[name] for name in names if name in self._facts]
+        if known:
+            return known[0]
+        table = table_of(self.declared, names[0])
+        return Facts(table.expected_units, table.expected_rows, source="by what is declared")
+
+    def learn(self, name: str, facts: Facts) -> None:
+        """Take facts from an earlier release into account, for one table."""
+        table_of(self.declared, name)
+        self._facts[name] = facts
+
+    def remaining(self, query: Query, event: Event) -> dict[str, tuple[str, str]]:
+        """Return for each budget that a query falls under what is left now, and after an event."""
+        found = {}
+        for dataset in datasets(query, self.declared):
+            left, budget = self.ledger.remaining(dataset), self.ledger.budget(dataset)
+            share = _share_after(left, budget, event)
+            after = "does not fit" if share is None else f"{100 * share:.3g} %"
+            found[dataset] = (f"{100 * left.share:.3g} % of {budget.promise}", after)
+        return found
+
+
+def datasets(query: Query, declared: Declaration) -> tuple[str, ...]:
+    """Return the budgets that pay for a query: that of every private table that it reads."""
+    return tuple(sorted({table_of(declared, name).dataset for name in private_tables(query.relation, declared)}))
+
+
+def _share_after(left: Amount, budget: Budget, event: Event) -> float | None:
+    """Which part of a budget is left after an event; None where it does not fit, or has no price in its measure."""
+    kept = budget.filter()
+    if left.order is not None:  # a budget that was raised keeps its order
+        kept = choose_filter(budget.epsilon or 0.0, budget.delta or 0.0, alpha=left.order, adjacency=budget.adjacency)
+    try:
+        cost = kept.cost(event)
+    except SitrError:
+        return None
+    return None if cost > left.value else left.share * (1 - cost / left.value)
+
+
+def open(
+    declaration: str | Path | Declaration,
+    *,
+    analyst: str | None = None,
+    ledger: Ledger | str | None = None,
+    frames: Mapping[str, Any] | None = None,
+    memory: str | None = None,
+) -> Database:
+    """Open a database by its declaration.
+
+    Args:
+        declaration: The owner's TOML file, or what was read from one.
+        analyst: Who asks; the name of the operating system's user unless told. In one process it is a claim.
+        ledger: Another ledger than the declared one: an open one, or "memory://" to try things out, which begins with
+            the declared budgets and is gone with the process.
+        frames: Tables of pandas, Polars or Arrow in place of declared sources, by name; DuckDB only.
+        memory: The most that DuckDB may use, such as "1.5GB".
+
+    Raises:
+        InvalidDeclaration: The declaration is not consistent, or does not fit the database.
+        NotPermitted: The analyst is not among those who may ask.
+        WrongLedger: The book is not the one that the declaration names.
+    """
+    declared = declaration if isinstance(declaration, Declaration) else Declaration.read(declaration)
+    who = _validate.name("analyst", analyst if analyst is not None else getpass.getuser())
+    if declared.analysts and who not in declared.analysts:
+        raise NotPermitted(
+            f"{who!r} may not ask.", why="the declaration lists who may.", do="the owner adds a name to analysts = []."
+        )
+    book = _book(declared, ledger)
+    source = _source(declared, frames, memory)
+    try:
+        source.check()
+    except BaseException:
+        source.close()
+        raise
+    return Database(declared, source, book, who)
+
+
+def _book(declared: Declaration, ledger: Ledger | str | None) -> Ledger:
+    if isinstance(ledger, Ledger):
+        return ledger
+    if ledger is not None:
+        book = Ledger.open(ledger)
+        if book.in_memory:
+            create_budgets(declared, book)
+        return book
+    if declared.ledger is None or declared.ledger_id is None:
+        raise InvalidDeclaration(
+            "the declaration names no ledger, or not its id.",
+            why="without the id, a new book in its place would forget what was spent.",
+            do="sitr budget begin DECLARATION makes the book and writes its id; ledger='memory://' tries things out.",
+        )
+    return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id)
+
+
+def ledger_url(declared: Declaration) -> str:
+    """Return where the declared ledger is; a path is taken from the folder of the declaration."""
+    assert declared.ledger is not None
+    if "://" in declared.ledger:
+        return declared.ledger
+    return f"sqlite:///{(declared.folder / declared.ledger).resolve()}"
+
+
+def create_budgets(declared: Declaration, ledger: Ledger) -> None:
+    """Promise the declared budgets, and the shares of analysts and purposes, that the book does not have yet."""
+    known = ledger.budgets()
+    for name, limits in declared.budgets.items():
+        if name not in known:
+            ledger.create_budget(name, _budget(declared, limits))
+        for share, holder in (("analysts", "analyst"), ("purposes", "purpose")):
+            for who, its in limits.get(share, {}).items():
+                if f"{name}/{holder}/{who}" not in known:
+                    ledger.create_budget(name, _budget(declared, its), **{holder: who})
+
+
+def _budget(declared: Declaration, limits: Mapping[str, Any]) -> Budget:
+    amounts = {name: limits[name] for name in ("epsilon", "delta", "rho") if name in limits}
+    return Budget(**amounts, adjacency=declared.adjacency, unit=declared.unit)
+
+
+def _source(declared: Declaration, frames: Mapping[str, Any] | None, memory: str | None) -> Source:
+    if declared.engine == "duckdb":
+        from ..tables.duckdb import DuckDB
+
+        unknown = set(frames or {}) - set(declared.tables)
+        if unknown:
+            raise InvalidDeclaration(f"frames: {', '.join(sorted(map(repr, unknown)))} is not a declared table.")
+        return DuckDB(declared, frames, memory=memory)
+    if frames:
+        raise InvalidDeclaration(f"frames are for DuckDB, and the declared engine is {declared.engine}.")
+    if declared.engine == "spark":
+        from ..tables.spark import Spark
+
+        return Spark(declared)
+    from ..tables.postgresql import PostgreSQL
+
+    return PostgreSQL(declared)

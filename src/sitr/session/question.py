@@ -1,0 +1,168 @@
+"""A question to a database: explained for nothing, released for a price."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .. import _validate
+from ..errors import AlreadyAnswered, CannotCalibrate, InvalidArgument
+from ..query.answer import Answer
+from ..query.execution import Execution
+from ..query.explanation import Explanation, explained
+from ..query.planner import Plan, Target, plan
+from ..query.query import Limits, Query
+
+if TYPE_CHECKING:
+    from .database import Database
+
+HALVINGS = 40
+
+
+class Question:
+    """A query on a database; made by `PrivateTable.aggregate`, `Groups.aggregate` and `Database.sql`.
+
+    Example:
+        >>> import sitr.session
+    """
+
+    def __init__(self, database: Database, query: Query, after: Callable[[Answer], Answer] | None = None) -> None:
+        self.database, self.query = database, query
+        self._after = after
+        query.check(database.declared)
+
+    def bounded(
+        self,
+        *,
+        max_rows_per_unit: int | None = None,
+        max_groups_per_unit: int | None = None,
+        max_rows_per_group: int | None = None,
+    ) -> Question:
+        """Return the question with bounds on what is kept of a unit; no more than the owner's maximum in any case.
+
+        Args:
+            max_rows_per_unit: Its rows in all; or
+            max_groups_per_unit: the groups that it is in, with
+            max_rows_per_group: its rows in each of them.
+        """
+        limits = Limits(max_rows_per_unit, max_groups_per_unit, max_rows_per_group)
+        return Question(self.database, replace(self.query, limits=limits), self._after)
+
+    def explain(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+    ) -> Explanation:
+        """Return what a release would cost and how wrong it would be; reads no row and costs nothing.
+
+        Args:
+            epsilon: The ε of the release; or
+            delta: With `epsilon`; the declared one unless told.
+            rho: the ρ of the release; or
+            error: what the 95 % error of every aggregate shall be at most, from which ε is found.
+
+        Raises:
+            CannotCalibrate: No ε up to 100 reaches the error.
+        """
+        if error is not None:
+            if epsilon is not None or rho is not None:
+                raise InvalidArgument("error stands in the place of epsilon and rho.")
+            epsilon = self._epsilon_for(_validate.real("error", error, 0, 1e300, open_low=True), delta)
+        made, target = self._planned(epsilon, delta, rho)
+        database = self.database
+        queries = tuple(database.source.explain(tally) for tally in made.tallies)
+        facts = database.facts(self.query.relation)
+        return explained(made, target, facts, database.remaining(self.query, made.event), queries)
+
+    def release(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        operation: str | None = None,
+        purpose: str | None = None,
+        progress: Callable[[str], None] = lambda stage: None,
+    ) -> Answer:
+        """Return the answer: rehearsed on empty tables, charged, run once, and kept by the ledger.
+
+        Args:
+            epsilon: The ε of the release, in all; or
+            delta: With `epsilon`; the declared one unless told.
+            rho: the ρ of the release.
+            operation: An id, to ask for the same answer again for nothing. Left out, asking again is charged again.
+            purpose: What for; a budget for that purpose is charged as well.
+            progress: Is told which stage begins; never anything about the data.
+
+        Raises:
+            BudgetExceeded: It does not fit; nothing was charged.
+            EngineFailed: The engine could not answer; on empty tables nothing was charged, later the charge stays.
+            Cancelled: It was stopped; the charge stays.
+
+        Privacy: the event of the plan, under the declared adjacency; charged before a row is read (THEORY 5.1).
+        """
+        made, target = self._planned(epsilon, delta, rho)
+        database = self.database
+        progress("rehearsing on empty tables")
+        for tally in made.tallies:
+            database.source.rehearse(tally)
+        progress("charging")
+        from .database import datasets
+
+        try:
+            grant = database.ledger.reserve(
+                datasets(self.query, database.declared),
+                made.event,
+                analyst=database.analyst,
+                operation=operation,
+                purpose=purpose,
+                request=self._request(target),
+            )
+        except AlreadyAnswered:
+            return self._finished(self._kept(str(operation)))
+        with grant:
+            answer = Execution(made, database.source, progress).answer()
+            answer = replace(answer, entry=grant.entry, operation=grant.operation)
+            grant.commit(answer.to_dict())
+        return self._finished(answer)
+
+    def _finished(self, answer: Answer) -> Answer:
+        return answer if self._after is None else self._after(answer)
+
+    def _kept(self, operation: str) -> Answer:
+        kept = self.database.ledger.answer(operation, analyst=self.database.analyst)
+        return Answer.from_dict(kept.value, kept.entry, operation)
+
+    def _planned(self, epsilon: float | None, delta: float | None, rho: float | None) -> tuple[Plan, Target]:
+        database = self.database
+        target = Target.of(database.declared, epsilon, delta, rho)
+        return plan(self.query, database.declared, target, database.facts(self.query.relation)), target
+
+    def _request(self, target: Target) -> dict[str, Any]:
+        declared = self.database.declared
+        query = json.loads(json.dumps(self.query.to_dict(), default=str))
+        return {"query": query, "declaration": [declared.name, declared.version], "target": vars(target)}
+
+    def _epsilon_for(self, error: float, delta: float | None) -> float:
+        """The least ε, to a part in a thousand, at which no aggregate is wrong by more."""
+        facts = self.database.facts(self.query.relation)
+
+        def reached(epsilon: float) -> bool:
+            made, target = self._planned(epsilon, delta, None)
+            found = explained(made, target, facts, {}, ()).errors.values()
+            return bool(found) and max(found) <= error
+
+        low, high = 1e-6, 100.0
+        if not reached(high):
+            raise CannotCalibrate(f"no ε up to {high:g} makes the error {error:g}.", do="ask for a larger error.")
+        for _ in range(HALVINGS):
+            middle = (low * high) ** 0.5
+            low, high = (low, middle) if reached(middle) else (middle, high)
+            if high / low < 1.001:
+                break
+        return high

@@ -1,0 +1,133 @@
+"""The fluent verbs: a private table, filtered, extended, joined and grouped, until something is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _validate
+from ..errors import InvalidArgument, NotAllowed
+from ..query.aggregates import Aggregate
+from ..query.query import Grouping, Query
+from ..tables.expressions import Column, Expression
+from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, require_column
+from .question import Question
+
+if TYPE_CHECKING:
+    from .database import Database
+
+OVER_UNIT = {"count": "count", "sum": "sum", "min": "min", "max": "max", "mean": "mean"}
+
+
+class PrivateTable:
+    """Rows that can be asked about, and not be seen; made by `Database.table`."""
+
+    def __init__(self, database: Database, relation: Relation) -> None:
+        self.database, self.relation = database, relation
+        self._schema = relation.schema(database.declared)
+
+    def __repr__(self) -> str:
+        return f"PrivateTable({', '.join(self._schema)})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self._schema)
+
+    def __getitem__(self, name: str) -> Expression:
+        require_column(name, self._schema)
+        return Column(name)
+
+    def filter(self, condition: Expression) -> PrivateTable:
+        """Return the rows for which a condition is true."""
+        return PrivateTable(self.database, Filter(self.relation, _expression(condition)))
+
+    def derive(self, **columns: Expression) -> PrivateTable:
+        """Return the rows with more columns."""
+        made = tuple((name, _expression(value)) for name, value in columns.items())
+        return PrivateTable(self.database, Derive(self.relation, made))
+
+    def join(
+        self, other: PrivateTable | str, on: str | Sequence[str] | Mapping[str, str] = (), *, keep: bool = False
+    ) -> PrivateTable:
+        """Return each row with the matching rows of a public table, or of another private table for the same unit.
+
+        Args:
+            other: The other table, or its name.
+            on: The columns that have to be equal: a name, names, or names here to names there. Two private tables are
+                joined on the unit in any case.
+            keep: Whether rows that match nothing stay, with missing values; for public tables.
+        """
+        right = Scan(other) if isinstance(other, str) else other.relation
+        if isinstance(on, Mapping):
+            pairs = tuple(on.items())
+        else:
+            pairs = tuple((name, name) for name in ([on] if isinstance(on, str) else on))
+        return PrivateTable(self.database, Join(self.relation, right, pairs, keep))
+
+    def per_unit(self, *keys: str, **values: Aggregate) -> PrivateTable:
+        """Return one row for each unit, or for each unit and group, with numbers over its rows.
+
+        Args:
+            keys: Columns by which the rows of a unit are grouped.
+            values: `count()`, `sum("cost", bounds=...)`, `min`, `max` or `mean` of the unit's rows, by name.
+        """
+        made = tuple((name, _over_unit(name, one)) for name, one in values.items())
+        return PrivateTable(self.database, PerUnit(self.relation, keys, made))
+
+    def group_by(self, *names: str, values: Mapping[str, Sequence[Any]] | None = None, **keys: Expression) -> Groups:
+        """Return groups of rows.
+
+        Args:
+            names: Columns.
+            values: The public values of a column, where the declaration lists none; None among them is "missing".
+                Values that are listed nowhere are found privately, which needs a δ.
+            keys: Expressions, by name: `month=visits["date"].truncate("month")`.
+        """
+        listed = dict(values or {})
+        made = [(name, self[name]) for name in names] + [(name, _expression(one)) for name, one in keys.items()]
+        unknown = listed.keys() - {name for name, _ in made}
+        if unknown:
+            raise InvalidArgument(f"values for {min(unknown)!r}, which is not grouped by.")
+        return Groups(
+            self, tuple(Grouping(name, one, tuple(listed[name]) if name in listed else None) for name, one in made)
+        )
+
+    def aggregate(self, **aggregates: Aggregate) -> Question:
+        """Return a question about all rows: `aggregate(n=sitr.count())`."""
+        return Groups(self, ()).aggregate(**aggregates)
+
+
+class Groups:
+    """Rows in groups; made by `PrivateTable.group_by`."""
+
+    def __init__(self, table: PrivateTable, groupings: tuple[Grouping, ...]) -> None:
+        self.table, self.groupings = table, groupings
+
+    def __repr__(self) -> str:
+        return f"Groups({', '.join(one.name for one in self.groupings)})"
+
+    def aggregate(self, **aggregates: Aggregate) -> Question:
+        """Return a question about each group: `aggregate(n=sitr.count(), cost=sitr.mean("cost"))`."""
+        for name, one in aggregates.items():
+            if not isinstance(one, Aggregate):
+                raise InvalidArgument(f"{name}={_validate.shown(one)} is no aggregate.", do="n=sitr.count().")
+        return Question(self.table.database, Query(self.table.relation, self.groupings, aggregates))
+
+
+def _expression(value: Any) -> Expression:
+    if isinstance(value, Expression):
+        return value
+    raise InvalidArgument(
+        f"{_validate.shown(value)} is no expression of columns.",
+        why="code of your own could do anything to a row, and no proof would cover it.",
+        do='visits["age"] >= 18.',
+    )
+
+
+def _over_unit(name: str, one: Aggregate) -> UnitAggregate:
+    if one.kind not in OVER_UNIT:
+        raise NotAllowed(f"{name}: over the rows of one unit there are {', '.join(OVER_UNIT)}.")
+    if one.kind == "count" and one.value is not None:
+        raise NotAllowed(f"{name}: over the rows of one unit count() counts rows.")
+    return UnitAggregate(one.kind, one.value, one.bounds)
