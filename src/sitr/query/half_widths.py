@@ -66,7 +66,7 @@ def half_width(
 def half_widths(
     weights: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
 ) -> Floats:
-    """Return `half_width` for each row of a matrix of weights, or up to 1.5 % more.
+    """Return `half_width` for each row of a matrix of weights, or a little more: 1.5 % at 95 %.
 
     One and two Laplace noises are exact, but for the rounding up. Of more, only Σa² and Σa⁴ are looked at (a = weight ·
     scale): the answer is the largest for any sum that has the same two. Gaussian noise is exact.
@@ -112,7 +112,7 @@ def _continuous(spread: Floats, kind: Kind, missed: float) -> float:
         return float(-ndtri(missed / 2) * np.linalg.norm(spread)) * UP
     if spread.size == 1:
         return float(-math.log(missed) * spread[0]) * UP
-    return (float(_pairs(spread, missed)) if spread.size == 2 else _laplaces(spread, missed)) * UP
+    return float(_pairs(spread, missed)) if spread.size == 2 else _laplaces(spread, missed) * UP
 
 
 # One sum of many noises: the characteristic function, on a grid.
@@ -125,7 +125,8 @@ def _laplaces(spread: Floats, missed: float, normal: float = 0.0) -> float:
     highest = 2 - math.log(missed)
     spacing = 2 * math.pi / (highest + 25)  # what lies beyond 25 standard deviations comes back as an alias: e^-35
     normal /= deviation**2
-    places = (np.arange(math.ceil(_last(values, counts, normal, missed) / spacing)) + 0.5) * spacing
+    length = math.ceil(_last(values, counts, normal, missed) / spacing)
+    places = np.asarray((np.arange(length) + 0.5) * spacing, dtype=np.float64)
     heights = np.exp(_logarithm(values, counts, normal, places)) / places
 
     def excess(x: float) -> float:
@@ -144,7 +145,7 @@ def _logarithm(values: Floats, counts: NDArray[np.int64], normal: float, places:
 
 def _last(values: Floats, counts: NDArray[np.int64], normal: float, missed: float) -> float:
     """Where the integral of sin(sx) φ(s)/s may end: what is left is less than 2 φ(s)/(s x)."""
-    places = np.exp(np.linspace(0, math.log(1e7), 400))
+    places = np.asarray(np.geomspace(1, 1e7, 400), dtype=np.float64)
     small = _logarithm(values, counts, normal, places) - np.log(places) < math.log(1e-9 * missed)
     return float(places[int(np.argmax(small))])
 
