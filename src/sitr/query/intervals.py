@@ -144,7 +144,7 @@ def mean_interval(
         statistics: As for `mean`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -167,7 +167,7 @@ def variance_interval(
         statistics: As for `variance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -187,7 +187,7 @@ def standard_deviation_interval(
         statistics: As for `variance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -211,7 +211,7 @@ def covariance_interval(
         statistics: As for `covariance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -235,7 +235,7 @@ def correlation_interval(
         statistics: As for `correlation`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -297,7 +297,7 @@ class _Noise:
     @classmethod
     def of(cls, scales: ArrayLike, kind: Kind, step: float, confidence: float, designs: dict[str, Floats]) -> _Noise:
         design = designs[_validate.choice("kind", kind, KINDS)]
-        _validate.real("confidence", confidence, 0.5, 0.995)  # a part of what is missed is more than half_width takes
+        _validate.real("confidence", confidence, 0.5, 0.99)  # a part of what is missed is more than half_width takes
         _validate.real("step", step, 0, 1e9)
         found = _validate.reals("scales", scales, 0, 1e15)
         if found.shape not in ((), (1,), (design.shape[1],)):
@@ -415,8 +415,9 @@ def _covariances(cells: Floats, noise: _Noise) -> Interval:
 
 
 def _feasible(ones: Interval, others: Interval) -> Interval:
-    """Return the least and largest covariance that two means allow (Fréchet): -1/4 and 1/4 where they are not known."""
-    (a, b), (c, d) = (np.nan_to_num(one, nan=0.5) for one in (ones, others))
+    """Return the least and largest covariance that two means allow (Fréchet); where no mean was kept, it is any."""
+    a, c = (np.nan_to_num(low, nan=0.0) for low, _ in (ones, others))
+    b, d = (np.nan_to_num(high, nan=1.0) for _, high in (ones, others))
     least = -np.minimum(np.minimum(b * d, (1 - a) * (1 - c)), 0.25)
     return least, np.minimum(np.minimum(b * (1 - c), d * (1 - a)), 0.25)
 
