@@ -60,7 +60,7 @@ _CORRELATION = {
 }
 
 
-def mean(statistics: ArrayLike, moments: ArrayLike) -> Floats:
+def mean(statistics: ArrayLike, kind: Kind) -> Floats:
     """Return the mean of t for each cell, from 0 to 1; 1/2 where noise left no rows on either side.
 
     Args:
@@ -71,10 +71,10 @@ def mean(statistics: ArrayLike, moments: ArrayLike) -> Floats:
         >>> mean([[60.0, 20.0], [-3.0, 2.0]], "laplace")
         array([0.25, 1. ])
     """
-    return _mean(*_moments(statistics, moments))
+    return _mean(*_moments(statistics, kind, _MEAN))
 
 
-def variance(statistics: ArrayLike, moments: ArrayLike) -> Floats:
+def variance(statistics: ArrayLike, kind: Kind) -> Floats:
     """Return the variance of t for each cell (over n), from 0 to 1/4.
 
     Args:
@@ -85,10 +85,10 @@ def variance(statistics: ArrayLike, moments: ArrayLike) -> Floats:
         >>> variance([[40.0, 20.0, 40.0], [100.0, 0.0, 0.0]], "laplace")
         array([0.15, 0.  ])
     """
-    return _variance(*_moments(statistics, moments))
+    return _variance(*_moments(statistics, kind, _VARIANCE))
 
 
-def standard_deviation(statistics: ArrayLike, moments: ArrayLike) -> Floats:
+def standard_deviation(statistics: ArrayLike, kind: Kind) -> Floats:
     """Return the root of `variance`, from 0 to 1/2.
 
     Args:
@@ -99,10 +99,10 @@ def standard_deviation(statistics: ArrayLike, moments: ArrayLike) -> Floats:
         >>> standard_deviation([[50.0, 0.0, 50.0]], "laplace")
         array([0.5])
     """
-    return np.sqrt(variance(statistics, moments))
+    return np.sqrt(variance(statistics, kind))
 
 
-def covariance(statistics: ArrayLike, moments: ArrayLike) -> Floats:
+def covariance(statistics: ArrayLike, kind: Kind) -> Floats:
     """Return the covariance of t and s for each cell (over n), from -1/4 to 1/4.
 
     Args:
@@ -113,10 +113,10 @@ def covariance(statistics: ArrayLike, moments: ArrayLike) -> Floats:
         >>> covariance([[50.0, 0.0, 0.0, 50.0], [25.0, 25.0, 25.0, 25.0]], "laplace")
         array([0.25, 0.  ])
     """
-    return _covariance(*_moments(statistics, moments))
+    return _covariance(*_moments(statistics, kind, _COVARIANCE))
 
 
-def correlation(statistics: ArrayLike, moments: ArrayLike) -> Floats:
+def correlation(statistics: ArrayLike, kind: Kind) -> Floats:
     """Return the correlation of t and s for each cell, from -1 to 1; 0 where a column seems constant.
 
     Args:
@@ -127,20 +127,14 @@ def correlation(statistics: ArrayLike, moments: ArrayLike) -> Floats:
         >>> correlation([[40.0, 0, 10, 0, 0, 0, 10, 0, 40], [9.0, 0, 0, 0, 0, 0, 0, 0, 0]], "laplace")
         array([0.6, 0. ])
     """
-    count, s, ss, t, ts, tt = _moments(statistics, moments)
+    count, s, ss, t, ts, tt = _moments(statistics, kind, _CORRELATION)
     spread = np.sqrt(_variance(count, t, tt) * _variance(count, s, ss))
     found = _covariance(count, s, t, ts) / np.where(spread > 0, spread, 1.0)
     return np.asarray(np.where(spread > 0, np.clip(found, -1, 1), 0.0))
 
 
 def mean_interval(
-    statistics: ArrayLike,
-    moments: ArrayLike,
-    scales: ArrayLike,
-    kind: Kind,
-    confidence: float = 0.95,
-    *,
-    step: float = 0.0,
+    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
 ) -> Interval:
     """Return the least and the largest mean of t that the noisy statistics allow, for each cell.
 
@@ -150,7 +144,7 @@ def mean_interval(
         statistics: As for `mean`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -158,19 +152,11 @@ def mean_interval(
         >>> low.round(3), high.round(3)
         (array([0.22, 0.  ]), array([0.278, 1.   ]))
     """
-    return _by_cells(
-        _means, mean, statistics, _Noise.of(scales, kind, step, confidence, np.asarray(moments, dtype=np.float64))
-    )
+    return _by_cells(_means, mean, statistics, _Noise.of(scales, kind, step, confidence, _MEAN))
 
 
 def variance_interval(
-    statistics: ArrayLike,
-    moments: ArrayLike,
-    scales: ArrayLike,
-    kind: Kind,
-    confidence: float = 0.95,
-    *,
-    step: float = 0.0,
+    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
 ) -> Interval:
     """Return the least and the largest variance of t that the noisy statistics allow, for each cell.
 
@@ -181,7 +167,7 @@ def variance_interval(
         statistics: As for `variance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -189,22 +175,11 @@ def variance_interval(
         >>> low.round(4), high.round(4)
         (array([0.1487, 0.    ]), array([0.1513, 0.25  ]))
     """
-    return _by_cells(
-        _variances,
-        variance,
-        statistics,
-        _Noise.of(scales, kind, step, confidence, np.asarray(moments, dtype=np.float64)),
-    )
+    return _by_cells(_variances, variance, statistics, _Noise.of(scales, kind, step, confidence, _VARIANCE))
 
 
 def standard_deviation_interval(
-    statistics: ArrayLike,
-    moments: ArrayLike,
-    scales: ArrayLike,
-    kind: Kind,
-    confidence: float = 0.95,
-    *,
-    step: float = 0.0,
+    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
 ) -> Interval:
     """Return the roots of `variance_interval`.
 
@@ -212,7 +187,7 @@ def standard_deviation_interval(
         statistics: As for `variance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -220,18 +195,12 @@ def standard_deviation_interval(
         >>> low.round(4), high.round(4)
         (array([0.3857]), array([0.3889]))
     """
-    low, high = variance_interval(statistics, moments, scales, kind, confidence, step=step)
+    low, high = variance_interval(statistics, scales, kind, confidence, step=step)
     return np.sqrt(low), np.sqrt(high)
 
 
 def covariance_interval(
-    statistics: ArrayLike,
-    moments: ArrayLike,
-    scales: ArrayLike,
-    kind: Kind,
-    confidence: float = 0.95,
-    *,
-    step: float = 0.0,
+    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
 ) -> Interval:
     """Return the least and the largest covariance of t and s that the noisy statistics allow, for each cell.
 
@@ -242,7 +211,7 @@ def covariance_interval(
         statistics: As for `covariance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -250,22 +219,11 @@ def covariance_interval(
         >>> low.round(4), high.round(4)
         (array([0.1483]), array([0.1517]))
     """
-    return _by_cells(
-        _covariances,
-        covariance,
-        statistics,
-        _Noise.of(scales, kind, step, confidence, np.asarray(moments, dtype=np.float64)),
-    )
+    return _by_cells(_covariances, covariance, statistics, _Noise.of(scales, kind, step, confidence, _COVARIANCE))
 
 
 def correlation_interval(
-    statistics: ArrayLike,
-    moments: ArrayLike,
-    scales: ArrayLike,
-    kind: Kind,
-    confidence: float = 0.95,
-    *,
-    step: float = 0.0,
+    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
 ) -> Interval:
     """Return the least and the largest correlation of t and s that the noisy statistics allow, for each cell.
 
@@ -277,7 +235,7 @@ def correlation_interval(
         statistics: As for `correlation`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
@@ -285,21 +243,16 @@ def correlation_interval(
         >>> low.round(3), high.round(3)
         (array([0.593]), array([0.607]))
     """
-    return _by_cells(
-        _correlations,
-        correlation,
-        statistics,
-        _Noise.of(scales, kind, step, confidence, np.asarray(moments, dtype=np.float64)),
-    )
+    return _by_cells(_correlations, correlation, statistics, _Noise.of(scales, kind, step, confidence, _CORRELATION))
 
 
 # Estimates, from moments.
 
 
-def _moments(statistics: ArrayLike, moments: ArrayLike) -> Floats:
+def _moments(statistics: ArrayLike, kind: Kind, designs: dict[str, Floats]) -> Floats:
     """Return the moments, first axis, of cells."""
-    design = np.asarray(moments, dtype=np.float64)
-    return np.asarray(np.moveaxis(_cells(statistics, design) @ design.T, -1, 0))
+    _validate.choice("kind", kind, KINDS)
+    return np.asarray(np.moveaxis(_cells(statistics, designs[kind]) @ designs[kind].T, -1, 0))
 
 
 def _cells(statistics: ArrayLike, design: Floats) -> Floats:
@@ -342,9 +295,9 @@ class _Noise:
     design: Floats
 
     @classmethod
-    def of(cls, scales: ArrayLike, kind: Kind, step: float, confidence: float, design: Floats) -> _Noise:
-        _validate.choice("kind", kind, KINDS)
-        _validate.real("confidence", confidence, 0.5, 0.995)  # a part of what is missed is more than half_width takes
+    def of(cls, scales: ArrayLike, kind: Kind, step: float, confidence: float, designs: dict[str, Floats]) -> _Noise:
+        design = designs[_validate.choice("kind", kind, KINDS)]
+        _validate.real("confidence", confidence, 0.5, 0.99)  # a part of what is missed is more than half_width takes
         _validate.real("step", step, 0, 1e9)
         found = _validate.reals("scales", scales, 0, 1e15)
         if found.shape not in ((), (1,), (design.shape[1],)):
@@ -423,13 +376,13 @@ def _edge(test: Callable[[Floats], Interval], inside: Floats, end: Floats) -> Fl
 
 def _by_cells(
     kept: Callable[[Floats, _Noise], Interval],
-    estimate: Callable[[ArrayLike, ArrayLike], Floats],
+    estimate: Callable[[ArrayLike, Kind], Floats],
     statistics: ArrayLike,
     noise: _Noise,
 ) -> Interval:
     """Return the hull of what tests keep for each cell and of its estimate."""
     cells = _cells(statistics, noise.design)
-    low = np.array(estimate(cells, noise.design))
+    low = np.array(estimate(cells, noise.kind))
     high, flat = low.copy(), cells.reshape(-1, cells.shape[-1])
     lows, highs = low.reshape(-1), high.reshape(-1)
     for first in range(0, len(flat), CELLS):
@@ -462,8 +415,9 @@ def _covariances(cells: Floats, noise: _Noise) -> Interval:
 
 
 def _feasible(ones: Interval, others: Interval) -> Interval:
-    """Return the least and largest covariance that two means allow (Fréchet): -1/4 and 1/4 where they are not known."""
-    (a, b), (c, d) = (np.nan_to_num(one, nan=0.5) for one in (ones, others))
+    """Return the least and largest covariance that two means allow (Fréchet); where no mean was kept, it is any."""
+    a, c = (np.nan_to_num(low, nan=0.0) for low, _ in (ones, others))
+    b, d = (np.nan_to_num(high, nan=1.0) for _, high in (ones, others))
     least = -np.minimum(np.minimum(b * d, (1 - a) * (1 - c)), 0.25)
     return least, np.minimum(np.minimum(b * (1 - c), d * (1 - a)), 0.25)
 
