@@ -3,7 +3,13 @@
 import numpy as np
 from scipy import stats
 
-SIX = [0, 1, 2, 3, 4, 6]
+ENDS, SQUARES = np.array([[1, 1], [0, 1]]), np.array([[1, 1, 1], [0, 0.5, 1], [0, 0, 1]])
+MOMENTS = {
+    "mean": ENDS,
+    "variance": SQUARES,
+    "covariance": np.kron(ENDS, ENDS),
+    "correlation": np.kron(SQUARES, SQUARES)[[0, 1, 2, 3, 4, 6]],
+}
 SHAPES = {
     "constant": lambda n: np.full(n, 0.3),
     "at the lower bound": np.zeros,
@@ -27,18 +33,13 @@ def pair(n, correlation, shape):
     return (t**3, s**3 if correlation != -1 else 1 - t**3) if shape == "skewed" else (t, s)
 
 
-def statistics(aggregate, kind, t, s=None):
-    if kind == "laplace":
-        one, two = (lambda x: [1 - x, x]), (lambda x: [(1 - x) ** 2, 2 * x * (1 - x), x**2])
-    else:
-        one, two = (lambda x: [x**0, 2 * x - 1]), (lambda x: [x**0, 2 * x - 1, 8 * x**2 - 8 * x + 1])
+def statistics(aggregate, t, s=None):
+    one, two = (lambda x: [1 - x, x]), (lambda x: [(1 - x) ** 2, 2 * x * (1 - x), x**2])
     if aggregate in ("mean", "variance"):
         columns = (one if aggregate == "mean" else two)(t)
     else:
         basis = one if aggregate == "covariance" else two
         columns = [a * b for a in basis(t) for b in basis(s)]
-        if aggregate == "correlation" and kind == "gaussian":
-            columns = [columns[place] for place in SIX]
     return np.array([column.sum() for column in columns])
 
 

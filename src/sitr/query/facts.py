@@ -53,8 +53,8 @@ def chosen_bound(facts: Facts, most: int, noise: float, groups: int) -> Bound:
 
     Example:
         >>> chosen_bound(Facts(units=1_000_000, rows=3_000_000), 50, noise=1.0, groups=50).rows
-        34
-        >>> chosen_bound(Facts(units=100, rows=300), 50, noise=1.0, groups=50).rows
+        22
+        >>> chosen_bound(Facts(units=1000, rows=3000), 50, noise=1.0, groups=50).rows
         2
     """
     if facts.rows is None or facts.kept(1) is None:

@@ -1,14 +1,14 @@
 """Estimates of means, variances, covariances and correlations from noisy statistics, and intervals that hold them.
 
-Rows have values t (and s) from 0 to 1, their places between public bounds. What was measured of each cell is in the
-last axis of `statistics`, in rows; t is the outer variable of a product:
+Rows have values t (and s) from 0 to 1, their places between public bounds. What was measured of each cell, in rows, is
+in the last axis of `statistics`; `moments` says which combinations of them are the sums that an aggregate is made of:
 
-| of | Laplace noise: products of Bernstein polynomials | Gaussian noise: products of Chebyshev polynomials |
-|---|---|---|
-| mean | Σ(1-t), Σt | n, Σ(2t-1) |
-| variance | Σ(1-t)², Σ2t(1-t), Σt² | n, Σ(2t-1), Σ(8t²-8t+1) |
-| covariance | Σ(1-t)(1-s), Σ(1-t)s, Σt(1-s), Σts | n, Σ(2s-1), Σ(2t-1), Σ(2t-1)(2s-1) |
-| correlation | all nine products of degree two | the six products of degree two at most: 1, s, s², t, ts, t² |
+| of | rows of `moments` |
+|---|---|
+| mean | Σ1, Σt |
+| variance | Σ1, Σt, Σt² |
+| covariance | Σ1, Σs, Σt, Σts |
+| correlation | Σ1, Σs, Σs², Σt, Σts, Σt² |
 
 An interval is what a test does not reject: exact for means, to second order for the rest (decision 0012). It speaks of
 the rows as they were measured. All of it is post-processing: it reads noisy numbers and public scales.
@@ -47,94 +47,95 @@ MOVED = 2.0  # times what the errors of estimated parameters move a test by: dec
 MEANS = 0.02  # of what may be missed: spent on each mean that bounds a covariance
 LEAST = 1e-9  # instead of 0, under a fraction
 
-# Moments as combinations of statistics, one row for each power of t.
-_ENDS = np.array([[1, 1, 1], [0, 0.5, 1], [0, 0, 1]])
-_WAVES = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.375, 0.5, 0.125]])
-_SIX = [0, 1, 2, 3, 4, 6]  # of the products of three by three: degree two at most
-_MEAN = {"laplace": np.array([[1.0, 1], [0, 1]]), "gaussian": _WAVES[:2, :2]}
-_VARIANCE = {"laplace": _ENDS, "gaussian": _WAVES}
-_COVARIANCE = {kind: np.kron(one, one) for kind, one in _MEAN.items()}
-_CORRELATION = {
-    "laplace": np.kron(_ENDS, _ENDS)[_SIX],
-    "gaussian": np.kron(_WAVES, _WAVES)[np.ix_(_SIX, _SIX)],
-}
 
-
-def mean(statistics: ArrayLike, kind: Kind) -> Floats:
+def mean(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the mean of t for each cell, from 0 to 1; 1/2 where noise left no rows on either side.
 
     Args:
-        statistics: Of shape (…, 2): the noisy statistics of a mean.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> mean([[60.0, 20.0], [-3.0, 2.0]], "laplace")
+        >>> moments = [[1, 1], [0, 1]]
+        >>> mean([[60.0, 20.0], [-3.0, 2.0]], moments)
         array([0.25, 1. ])
     """
-    return _mean(*_moments(statistics, kind, _MEAN))
+    return _mean(*_moments(statistics, moments))
 
 
-def variance(statistics: ArrayLike, kind: Kind) -> Floats:
+def variance(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the variance of t for each cell (over n), from 0 to 1/4.
 
     Args:
-        statistics: Of shape (…, 3): the noisy statistics of a variance.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> variance([[40.0, 20.0, 40.0], [100.0, 0.0, 0.0]], "laplace")
+        >>> moments = [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]]
+        >>> variance([[40.0, 20.0, 40.0], [100.0, 0.0, 0.0]], moments)
         array([0.15, 0.  ])
     """
-    return _variance(*_moments(statistics, kind, _VARIANCE))
+    return _variance(*_moments(statistics, moments))
 
 
-def standard_deviation(statistics: ArrayLike, kind: Kind) -> Floats:
+def standard_deviation(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the root of `variance`, from 0 to 1/2.
 
     Args:
-        statistics: Of shape (…, 3): the noisy statistics of a variance.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> standard_deviation([[50.0, 0.0, 50.0]], "laplace")
+        >>> moments = [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]]
+        >>> standard_deviation([[50.0, 0.0, 50.0]], moments)
         array([0.5])
     """
-    return np.sqrt(variance(statistics, kind))
+    return np.sqrt(variance(statistics, moments))
 
 
-def covariance(statistics: ArrayLike, kind: Kind) -> Floats:
+def covariance(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the covariance of t and s for each cell (over n), from -1/4 to 1/4.
 
     Args:
-        statistics: Of shape (…, 4): the noisy statistics of a covariance.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> covariance([[50.0, 0.0, 0.0, 50.0], [25.0, 25.0, 25.0, 25.0]], "laplace")
+        >>> moments = np.kron([[1, 1], [0, 1]], [[1, 1], [0, 1]])
+        >>> covariance([[50.0, 0.0, 0.0, 50.0], [25.0, 25.0, 25.0, 25.0]], moments)
         array([0.25, 0.  ])
     """
-    return _covariance(*_moments(statistics, kind, _COVARIANCE))
+    return _covariance(*_moments(statistics, moments))
 
 
-def correlation(statistics: ArrayLike, kind: Kind) -> Floats:
+def correlation(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the correlation of t and s for each cell, from -1 to 1; 0 where a column seems constant.
 
     Args:
-        statistics: Of shape (…, 9) for Laplace and (…, 6) for Gaussian noise.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> correlation([[40.0, 0, 10, 0, 0, 0, 10, 0, 40], [9.0, 0, 0, 0, 0, 0, 0, 0, 0]], "laplace")
+        >>> moments = np.kron([[1, 1, 1], [0, 0.5, 1], [0, 0, 1]], [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]])[
+        ...     [0, 1, 2, 3, 4, 6]
+        ... ]
+        >>> correlation([[40.0, 0, 10, 0, 0, 0, 10, 0, 40], [9.0, 0, 0, 0, 0, 0, 0, 0, 0]], moments)
         array([0.6, 0. ])
     """
-    count, s, ss, t, ts, tt = _moments(statistics, kind, _CORRELATION)
+    count, s, ss, t, ts, tt = _moments(statistics, moments)
     spread = np.sqrt(_variance(count, t, tt) * _variance(count, s, ss))
     found = _covariance(count, s, t, ts) / np.where(spread > 0, spread, 1.0)
     return np.asarray(np.where(spread > 0, np.clip(found, -1, 1), 0.0))
 
 
 def mean_interval(
-    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
+    statistics: ArrayLike,
+    moments: ArrayLike,
+    scales: ArrayLike,
+    kind: Kind,
+    confidence: float = 0.95,
+    *,
+    step: float = 0.0,
 ) -> Interval:
     """Return the least and the largest mean of t that the noisy statistics allow, for each cell.
 
@@ -142,21 +143,29 @@ def mean_interval(
 
     Args:
         statistics: As for `mean`.
+        moments: As for `mean`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
         confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = mean_interval([[60.0, 20.0], [-3.0, 2.0]], 1.0, "laplace")
+        >>> moments = [[1, 1], [0, 1]]
+        >>> low, high = mean_interval([[60.0, 20.0], [-3.0, 2.0]], moments, 1.0, "laplace")
         >>> low.round(3), high.round(3)
         (array([0.22, 0.  ]), array([0.278, 1.   ]))
     """
-    return _by_cells(_means, mean, statistics, _Noise.of(scales, kind, step, confidence, _MEAN))
+    return _by_cells(_means, mean, statistics, _Noise.of(scales, kind, step, confidence, _matrix(moments)))
 
 
 def variance_interval(
-    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
+    statistics: ArrayLike,
+    moments: ArrayLike,
+    scales: ArrayLike,
+    kind: Kind,
+    confidence: float = 0.95,
+    *,
+    step: float = 0.0,
 ) -> Interval:
     """Return the least and the largest variance of t that the noisy statistics allow, for each cell.
 
@@ -165,42 +174,58 @@ def variance_interval(
 
     Args:
         statistics: As for `variance`.
+        moments: As for `variance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
         confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = variance_interval([[400.0, 200.0, 400.0], [2.0, 3.0, -1.0]], 1.0, "laplace")
+        >>> moments = [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]]
+        >>> low, high = variance_interval([[400.0, 200.0, 400.0], [2.0, 3.0, -1.0]], moments, 1.0, "laplace")
         >>> low.round(4), high.round(4)
         (array([0.1487, 0.    ]), array([0.1513, 0.25  ]))
     """
-    return _by_cells(_variances, variance, statistics, _Noise.of(scales, kind, step, confidence, _VARIANCE))
+    return _by_cells(_variances, variance, statistics, _Noise.of(scales, kind, step, confidence, _matrix(moments)))
 
 
 def standard_deviation_interval(
-    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
+    statistics: ArrayLike,
+    moments: ArrayLike,
+    scales: ArrayLike,
+    kind: Kind,
+    confidence: float = 0.95,
+    *,
+    step: float = 0.0,
 ) -> Interval:
     """Return the roots of `variance_interval`.
 
     Args:
         statistics: As for `variance`.
+        moments: As for `variance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
         confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = standard_deviation_interval([[400.0, 200.0, 400.0]], 1.0, "laplace")
+        >>> moments = [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]]
+        >>> low, high = standard_deviation_interval([[400.0, 200.0, 400.0]], moments, 1.0, "laplace")
         >>> low.round(4), high.round(4)
         (array([0.3857]), array([0.3889]))
     """
-    low, high = variance_interval(statistics, scales, kind, confidence, step=step)
+    low, high = variance_interval(statistics, moments, scales, kind, confidence, step=step)
     return np.sqrt(low), np.sqrt(high)
 
 
 def covariance_interval(
-    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
+    statistics: ArrayLike,
+    moments: ArrayLike,
+    scales: ArrayLike,
+    kind: Kind,
+    confidence: float = 0.95,
+    *,
+    step: float = 0.0,
 ) -> Interval:
     """Return the least and the largest covariance of t and s that the noisy statistics allow, for each cell.
 
@@ -209,21 +234,29 @@ def covariance_interval(
 
     Args:
         statistics: As for `covariance`.
+        moments: As for `covariance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
         confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = covariance_interval([[400.0, 100.0, 100.0, 400.0]], 1.0, "laplace")
+        >>> moments = np.kron([[1, 1], [0, 1]], [[1, 1], [0, 1]])
+        >>> low, high = covariance_interval([[400.0, 100.0, 100.0, 400.0]], moments, 1.0, "laplace")
         >>> low.round(4), high.round(4)
         (array([0.1483]), array([0.1517]))
     """
-    return _by_cells(_covariances, covariance, statistics, _Noise.of(scales, kind, step, confidence, _COVARIANCE))
+    return _by_cells(_covariances, covariance, statistics, _Noise.of(scales, kind, step, confidence, _matrix(moments)))
 
 
 def correlation_interval(
-    statistics: ArrayLike, scales: ArrayLike, kind: Kind, confidence: float = 0.95, *, step: float = 0.0
+    statistics: ArrayLike,
+    moments: ArrayLike,
+    scales: ArrayLike,
+    kind: Kind,
+    confidence: float = 0.95,
+    *,
+    step: float = 0.0,
 ) -> Interval:
     """Return the least and the largest correlation of t and s that the noisy statistics allow, for each cell.
 
@@ -233,26 +266,36 @@ def correlation_interval(
 
     Args:
         statistics: As for `correlation`.
+        moments: As for `correlation`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
         confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = correlation_interval([[400.0, 0, 100, 0, 0, 0, 100, 0, 400]], 1.0, "laplace")
+        >>> moments = np.kron([[1, 1, 1], [0, 0.5, 1], [0, 0, 1]], [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]])[
+        ...     [0, 1, 2, 3, 4, 6]
+        ... ]
+        >>> low, high = correlation_interval([[400.0, 0, 100, 0, 0, 0, 100, 0, 400]], moments, 1.0, "laplace")
         >>> low.round(3), high.round(3)
         (array([0.593]), array([0.607]))
     """
-    return _by_cells(_correlations, correlation, statistics, _Noise.of(scales, kind, step, confidence, _CORRELATION))
+    return _by_cells(
+        _correlations, correlation, statistics, _Noise.of(scales, kind, step, confidence, _matrix(moments))
+    )
 
 
 # Estimates, from moments.
 
 
-def _moments(statistics: ArrayLike, kind: Kind, designs: dict[str, Floats]) -> Floats:
+def _matrix(moments: ArrayLike) -> Floats:
+    return np.atleast_2d(np.asarray(moments, dtype=np.float64))
+
+
+def _moments(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the moments, first axis, of cells."""
-    _validate.choice("kind", kind, KINDS)
-    return np.asarray(np.moveaxis(_cells(statistics, designs[kind]) @ designs[kind].T, -1, 0))
+    design = _matrix(moments)
+    return np.asarray(np.moveaxis(_cells(statistics, design) @ design.T, -1, 0))
 
 
 def _cells(statistics: ArrayLike, design: Floats) -> Floats:
@@ -295,8 +338,8 @@ class _Noise:
     design: Floats
 
     @classmethod
-    def of(cls, scales: ArrayLike, kind: Kind, step: float, confidence: float, designs: dict[str, Floats]) -> _Noise:
-        design = designs[_validate.choice("kind", kind, KINDS)]
+    def of(cls, scales: ArrayLike, kind: Kind, step: float, confidence: float, design: Floats) -> _Noise:
+        _validate.choice("kind", kind, KINDS)
         _validate.real("confidence", confidence, 0.5, 0.99)  # a part of what is missed is more than half_width takes
         _validate.real("step", step, 0, 1e9)
         found = _validate.reals("scales", scales, 0, 1e15)
@@ -376,13 +419,13 @@ def _edge(test: Callable[[Floats], Interval], inside: Floats, end: Floats) -> Fl
 
 def _by_cells(
     kept: Callable[[Floats, _Noise], Interval],
-    estimate: Callable[[ArrayLike, Kind], Floats],
+    estimate: Callable[[ArrayLike, ArrayLike], Floats],
     statistics: ArrayLike,
     noise: _Noise,
 ) -> Interval:
     """Return the hull of what tests keep for each cell and of its estimate."""
     cells = _cells(statistics, noise.design)
-    low = np.array(estimate(cells, noise.kind))
+    low = np.array(estimate(cells, noise.design))
     high, flat = low.copy(), cells.reshape(-1, cells.shape[-1])
     lows, highs = low.reshape(-1), high.reshape(-1)
     for first in range(0, len(flat), CELLS):
