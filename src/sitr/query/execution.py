@@ -161,17 +161,26 @@ class Execution:
         repeated[f"{name}_bin"] = texts * len(self.groups)
         return self._made(repeated, {name: column})
 
+    def _possible(self, name: str) -> tuple[float, float]:
+        """Between which numbers an aggregate lies whatever the data are; means and their like are there already."""
+        aggregate, measured = self.plan.query.aggregates[name], self.plan.measurements[self.plan.places[name]]
+        if aggregate.kind in COUNTS:
+            return 0.0, math.inf
+        if aggregate.kind == "sum" and isinstance(measured, Sums):
+            ends = next(one.grid.ends for one in measured.measures.values() if str(one.value) == str(aggregate.value))
+            return 0.0 if ends[0] >= 0 else -math.inf, 0.0 if ends[1] <= 0 else math.inf
+        return -math.inf, math.inf
+
     def _made(self, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
         """The table, with counts that are whole and not negative, and intervals inside what is possible."""
         value: dict[str, list[Any]] = dict(keys)
         low, high, raw, error = {}, {}, {}, {}
         for name, one in found.items():
             counted = self.plan.query.aggregates[name].kind in COUNTS
-            value[name] = (consistency.counts(one.raw) if counted else one.raw).tolist()
+            least, most = self._possible(name)
+            value[name] = (consistency.counts(one.raw) if counted else np.clip(one.raw, least, most)).tolist()
             raw[name] = one.raw.tolist()
-            least = np.maximum(one.low, 0.0) if counted else one.low
-            most = np.maximum(one.high, 0.0) if counted else one.high
-            low[name], high[name] = least.tolist(), most.tolist()
+            low[name], high[name] = np.clip(one.low, least, most).tolist(), np.clip(one.high, least, most).tolist()
             error[name] = (np.maximum(one.high - one.raw, one.raw - one.low)).tolist()
         noises = {name: one.additive for name, one in found.items() if one.additive is not None}
         return Answer(

@@ -55,7 +55,7 @@ def chosen_bound(facts: Facts, most: int, noise: float, groups: int) -> Bound:
         >>> chosen_bound(Facts(units=1_000_000, rows=3_000_000), 50, noise=1.0, groups=50).rows
         22
         >>> chosen_bound(Facts(units=1000, rows=3000), 50, noise=1.0, groups=50).rows
-        2
+        5
     """
     if facts.rows is None or facts.kept(1) is None:
         return Bound(rows=most)

@@ -19,7 +19,7 @@ from ..tables.expressions import Expression
 from ..tables.relations import table_of
 from ..tables.tally import Bound, Key, Measure, Powers, Tally
 from .aggregates import DEGREES, MOST_BINS, OF_RANKS, Aggregate
-from .designs import Design
+from .designs import Design, Total
 from .facts import Facts, chosen_bound
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
 from .noise import LARGEST, Kind, Noise, Reach, deviation, ratio, rho_of
@@ -136,6 +136,7 @@ class _Planner:
         self.keys = query.keys(declared)
         self.selects = any(key.known is None for key in self.keys)
         self.layout, self.places = _layout(query, self.schema, selects=self.selects)
+        self.totals = self._totals()
         self.max_rows = max(table_of(declared, name).max_rows for name in query.relation.tables())
 
     def plan(self) -> Plan:
@@ -149,6 +150,13 @@ class _Planner:
             places |= {name: 0 for name, one in self.query.aggregates.items() if one.kind == "count_units"}
         event = compose(*(one.event for one in measured))
         return Plan(self.query, self.keys, self.bound, tuple(measured), self._tally(measured), event, self.kind, places)
+
+    def _totals(self) -> set[Design]:
+        """The designs of which nothing but a sum is asked for."""
+        asked: dict[int, set[str]] = {}
+        for name, place in self.places.items():
+            asked.setdefault(place, set()).add(self.query.aggregates[name].kind)
+        return {design for place, (design, _) in enumerate(self.layout.designs) if asked[place] == {"sum"}}
 
     # The price
 
@@ -237,8 +245,11 @@ class _Planner:
     def _sums(self, design: Design, values: Mapping[str, tuple[Expression, Any]]) -> Sums:
         finest = self._finest(max(sum(design.degrees), 1))
         measures = {name: self._measure(value, bounds, finest) for name, (value, bounds) in values.items()}
-        made = Sums(design, measures, self._noise(self._reach(), 1))
-        return replace(made, noise=self._noise(self._reach(), design.unit(made.widths)))
+        used: Design | Total = design
+        if design in self.totals:
+            used = Total(design.measures, next(iter(measures.values())).grid.span)
+        made = Sums(used, measures, self._noise(self._reach(), 1))
+        return replace(made, noise=self._noise(self._reach(), used.unit(made.widths)))
 
     def _finest(self, degree: int) -> int:
         """How many steps bounds may be apart: no sum over all rows leaves 64 bits, and the noise can be drawn."""
