@@ -149,15 +149,14 @@ class Execution:
         table = self._tables[id(measured.tally)]
         bins = len(measured.edges) - 1
         exact = np.zeros((len(self.groups), bins), dtype=np.int64)
-        cells = _cells(table)
-        at = np.searchsorted(np.array(measured.edges), cells, side="right") - 1
+        at = _cells(table) - 1  # from the edge below it
         groups = self.place(table)
-        inside = (groups >= 0) & (at >= 0) & (at < bins) & (cells >= 0)
+        inside = (groups >= 0) & (at >= 0)
         np.add.at(exact, (groups[inside], at[inside]), _whole(table, "sum0")[inside])
         noisy = self._noisy(measured.noise, exact)
         column = additive(noisy.reshape(-1, 1), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True)
         repeated = {key: [cell for cell in cells for _ in range(bins)] for key, cells in keys.items()}
-        labels = measured.labels
+        labels = measured.edges
         texts = [f"[{labels[i]}, {labels[i + 1]}{']' if i == bins - 1 else ')'}" for i in range(bins)]
         repeated[f"{name}_bin"] = texts * len(self.groups)
         return self._made(repeated, {name: column})

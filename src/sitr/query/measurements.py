@@ -93,8 +93,7 @@ class Bins:
 
     name: str
     tally: Tally
-    edges: tuple[int, ...]
-    labels: tuple[Any, ...]
+    edges: tuple[Any, ...]
     noise: Noise
 
     @property

@@ -15,10 +15,10 @@ from ..mechanisms import select_partitions
 from ..mechanisms.partitions import MOST_GROUPS as MOST_SELECTED
 from ..tables.declaration import Declaration
 from ..tables.domains import FINE, Domain
-from ..tables.expressions import Expression
-from ..tables.relations import table_of
+from ..tables.expressions import Bucket, Expression
+from ..tables.relations import Filter, table_of
 from ..tables.tally import Bound, Key, Measure, Powers, Tally
-from .aggregates import DEGREES, MOST_BINS, OF_RANKS, Aggregate
+from .aggregates import DEGREES, OF_RANKS, Aggregate
 from .designs import Design, Total
 from .facts import Facts, chosen_bound
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
@@ -269,13 +269,11 @@ class _Planner:
 
     def _bins(self, name: str, one: Aggregate) -> Bins:
         assert one.value is not None
-        domain = one.value.domain(self.schema)
-        measure = self._measure(one.value, None if domain.bounded else _padded(domain, one.bounds), MOST_BINS)
-        low, high = measure.grid.span
-        ends = [math.ceil(domain.measure(edge) / measure.grid.step) for edge in one.edges]
-        edges = tuple(min(max(end, low), high + 1) - low for end in (*ends[:-1], ends[-1] + 1))
-        tally = Tally(self.query.relation, self.keys, self.bound, {"cell": measure}, cells="cell")
-        return Bins(name, tally, edges, one.edges, self._noise(self._reach(), 1))
+        inside = Filter(self.query.relation, one.value.between(one.edges[0], one.edges[-1]))
+        bucket = Bucket(one.value, one.edges[:-1])
+        measure = Measure(bucket, bucket.domain(self.schema))
+        tally = Tally(inside, self.keys, self.bound, {"cell": measure}, cells="cell")
+        return Bins(name, tally, one.edges, self._noise(self._reach(), 1))
 
     def _ranks(self, wanted: tuple[tuple[str, Aggregate], ...]) -> Ranks:
         first = wanted[0][1]
@@ -317,12 +315,6 @@ def _tightened(domain: Domain, bounds: Any) -> Domain:
         raise InvalidArgument("bounds are not in order, or outside the declared ones.")
     grid = Fraction(1, math.lcm(low.denominator, high.denominator)) if domain.float else domain.step
     return replace(domain, step=grid, lower=math.ceil(low / grid), upper=math.floor(high / grid))
-
-
-def _padded(domain: Domain, bounds: Any) -> tuple[Fraction, Fraction]:
-    """Bounds with some room, so that what lies outside of all bins is not moved into one."""
-    low, high = (domain.measure(end) for end in bounds)
-    return low - (high - low) / 64, high + (high - low) / 64
 
 
 def _layout(query: Query, schema: Mapping[str, Domain], *, selects: bool) -> tuple[Layout, dict[str, int]]:

@@ -17,6 +17,7 @@ from .declaration import Declaration, KeyPath, Table
 from .domains import FARTHEST, Domain
 from .expressions import (
     Arithmetic,
+    Bucket,
     Case,
     Coalesce,
     Column,
@@ -319,6 +320,9 @@ class Values:
             return self.of(one.value).truncate(TRUNCATIONS[one.unit])
         if isinstance(one, (Case, Coalesce)):
             return self._chosen(one)
+        if isinstance(one, Bucket):
+            found = self._bucket(one, 0, len(one.edges))
+            return self.of(one.value).isnull().ifelse(ibis.null("int64"), found)
         assert isinstance(one, Arithmetic)
         return self._computed(one)
 
@@ -362,6 +366,14 @@ class Values:
         value = self.of(one.value)
         found = value.day_of_week.index() if one.which == "weekday" else getattr(value, one.which)()
         return found.cast("int64")
+
+    def _bucket(self, one: Bucket, low: int, high: int) -> Value:
+        """By halves: of edges low, …, high - 1 it is not known yet whether they lie below."""
+        if low == high:
+            return ibis.literal(low, type="int64")
+        middle = (low + high) // 2
+        above, below = self._bucket(one, middle + 1, high), self._bucket(one, low, middle)
+        return ibis.cases((self.of(one.reached(one.edges[middle])), above), else_=below)
 
     def _chosen(self, one: Case | Coalesce) -> Value:
         first = one.then if isinstance(one, Case) else one.value
