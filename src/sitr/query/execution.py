@@ -14,6 +14,7 @@ from ..mechanisms import Mechanism
 from ..tables.source import Source
 from ..tables.tally import Powers, Tally
 from . import consistency
+from .aggregates import OF_RANKS
 from .answer import Answer
 from .estimates import Estimated, additive, of_sums
 from .measurements import Bins, Distinct, Groups, Ranks, Sums, Units
@@ -45,9 +46,10 @@ class Execution:
         unsafe_key: int | None = None,
     ) -> None:
         self.plan, self.source, self.progress = plan, source, progress
+        self.schema = plan.query.relation.schema(source.declared)
         self.unsafe = {"unsafe_without_noise": True} if unsafe_without_noise else {}
         self.unsafe_key = unsafe_key
-        self._main: tuple[list[tuple[Any, ...]], Any] | None = None
+        self.notes: list[str] = []
 
     def answer(self) -> Answer:
         """Return the answer; it is not charged here."""
@@ -140,7 +142,32 @@ class Execution:
         return known[id(measured)]
 
     def _ranks(self, measured: Ranks) -> dict[str, Estimated]:
-        raise NotImplementedError
+        """Quantiles of all groups at once, in the units of the values."""
+        known: dict[int, dict[str, Estimated]] = self.__dict__.setdefault("_ranked", {})
+        if id(measured) not in known:
+            table = self._tables[id(measured.tally)]
+            groups, cells, counts = self.place(table), _cells(table), _whole(table, "sum0")
+            inside = (groups >= 0) & (cells >= 0)
+            order = np.argsort(groups[inside], kind="stable")
+            ends = np.searchsorted(groups[inside][order], np.arange(1, len(self.groups)))
+            split = [np.split(column[inside][order], ends) for column in (cells, counts)]
+            histograms = list(zip(*split, strict=True)) if self.groups else []
+            known[id(measured)] = self._quantiles(measured, histograms)
+        return known[id(measured)]
+
+    def _quantiles(self, measured: Ranks, histograms: list[Any]) -> dict[str, Estimated]:
+        if not histograms:
+            empty = np.empty(0)
+            return {name: Estimated(empty, empty, empty) for name in measured.wanted}
+        found = measured.mechanism.release(histograms, **self.unsafe).value
+        low, step = measured.measure.grid.span[0], float(measured.measure.grid.step)
+        made = {}
+        for at, name in enumerate(measured.wanted):
+            value, least, most = ((low + column[:, at]) * step for column in (found.estimate, found.low, found.high))
+            made[name] = Estimated(value, least, most)
+            rows = float(np.max(found.rank_error[:, at], initial=0.0))
+            self.notes.append(f"{name} is at most {rows:,.0f} rows from the rank that was asked for, with 95 %.")
+        return made
 
     def _histogram(self, name: str, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
         """An answer with a row for each group and bin."""
@@ -171,6 +198,14 @@ class Execution:
             return 0.0 if ends[0] >= 0 else -math.inf, 0.0 if ends[1] <= 0 else math.inf
         return -math.inf, math.inf
 
+    def _written(self, name: str) -> Callable[[NDArray[Any]], list[Any]]:
+        """How the numbers of a column are written: those of dates and times as such."""
+        value = self.plan.query.aggregates[name].value
+        domain = None if value is None else value.domain(self.schema)
+        if domain is None or domain.kind == "number" or self.plan.query.aggregates[name].kind not in OF_RANKS:
+            return lambda numbers: list(numbers.tolist())
+        return lambda numbers: [domain.moment(number) for number in numbers.tolist()]
+
     def _made(self, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
         """The table, with counts that are whole and not negative, and intervals inside what is possible."""
         value: dict[str, list[Any]] = dict(keys)
@@ -178,9 +213,10 @@ class Execution:
         for name, one in found.items():
             counted = self.plan.query.aggregates[name].kind in COUNTS
             least, most = self._possible(name)
-            value[name] = (consistency.counts(one.raw) if counted else np.clip(one.raw, least, most)).tolist()
-            raw[name] = one.raw.tolist()
-            low[name], high[name] = np.clip(one.low, least, most).tolist(), np.clip(one.high, least, most).tolist()
+            written = self._written(name)
+            value[name] = written(consistency.counts(one.raw) if counted else np.clip(one.raw, least, most))
+            raw[name] = written(one.raw)
+            low[name], high[name] = (written(np.clip(end, least, most)) for end in (one.low, one.high))
             error[name] = (np.maximum(one.high - one.raw, one.raw - one.low)).tolist()
         noises = {name: one.additive for name, one in found.items() if one.additive is not None}
         return Answer(
@@ -193,6 +229,7 @@ class Execution:
             low=low,
             high=high,
             additive=noises,
+            notes=tuple(self.notes),
         )
 
 

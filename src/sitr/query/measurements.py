@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..accounting import Event
-from ..mechanisms import PartitionSelection
+from ..mechanisms import HistogramQuantiles, PartitionSelection
 from ..tables.tally import Measure, Tally
 from .designs import Design, Total
 from .noise import Noise
@@ -114,12 +114,12 @@ class Ranks:
     measure: Measure
     wanted: Mapping[str, float]
     tally: Tally
-    mechanism: Any
+    mechanism: HistogramQuantiles
 
     @property
     def event(self) -> Event:
         """What it costs."""
-        return self.mechanism.event  # type: ignore[no-any-return]
+        return self.mechanism.event
 
     @property
     def label(self) -> str:

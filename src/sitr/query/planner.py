@@ -11,7 +11,8 @@ from typing import Any
 from .. import _validate
 from ..accounting import Event, compose
 from ..errors import InvalidArgument, NotAllowed
-from ..mechanisms import select_partitions
+from ..mechanisms import histogram_quantiles, select_partitions
+from ..mechanisms.histograms import MOST_CELLS
 from ..mechanisms.partitions import MOST_GROUPS as MOST_SELECTED
 from ..tables.declaration import Declaration
 from ..tables.domains import FINE, Domain
@@ -27,7 +28,8 @@ from .query import Query
 
 FARTHEST = 2**58  # steps in the sum of all rows that may ever be
 KEYS = 0.2  # the part of ε that the choice of groups takes, where no count of units is asked for
-CELLS = 2**10  # of the grid on which quantiles are found, at least where the values have so many
+CELLS = 2**20  # of the grids on which quantiles of all groups are found; each group has so few at least:
+FEWEST_CELLS = 2**8
 
 
 @dataclass(frozen=True)
@@ -278,9 +280,8 @@ class _Planner:
     def _ranks(self, wanted: tuple[tuple[str, Aggregate], ...]) -> Ranks:
         first = wanted[0][1]
         assert first.value is not None
-        measure = self._measure(first.value, first.bounds, CELLS)
-        from ..mechanisms import histogram_quantiles
-
+        cells = min(max(CELLS // max(self._known_groups(), 1), FEWEST_CELLS), MOST_CELLS)
+        measure = self._measure(first.value, first.bounds, cells - 1)
         mechanism = histogram_quantiles(
             q=[one.q or 0.0 for _, one in wanted],
             cells=measure.width + 1,
