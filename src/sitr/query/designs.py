@@ -104,7 +104,7 @@ class Total:
         >>> design.unit({"x": 100})
         80
         >>> design.statistics({(("x", 0),): np.array([3]), (("x", 1),): np.array([120])}, {"x": 100})
-        array([[60]])
+        array([[60]], dtype=object)
     """
 
     measures: tuple[str, ...]

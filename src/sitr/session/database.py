@@ -18,7 +18,7 @@ from ..query.query import Query
 from ..tables.declaration import Declaration
 from ..tables.relations import Relation, Scan, private_tables, table_of
 from ..tables.source import Source
-from .question import Question
+from .question import Question, datasets
 from .table import PrivateTable
 
 
@@ -92,11 +92,6 @@ class Database:
             after = "does not fit" if share is None else f"{100 * share:.3g} %"
             found[dataset] = (f"{100 * left.share:.3g} % of {budget.promise}", after)
         return found
-
-
-def datasets(query: Query, declared: Declaration) -> tuple[str, ...]:
-    """Return the budgets that pay for a query: that of every private table that it reads."""
-    return tuple(sorted({table_of(declared, name).dataset for name in private_tables(query.relation, declared)}))
 
 
 def _share_after(left: Amount, budget: Budget, event: Event) -> float | None:

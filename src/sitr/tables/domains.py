@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Literal
 
 from ..errors import InvalidArgument
@@ -113,7 +114,7 @@ class Domain:
             return Fraction(value)
         raise InvalidArgument(f"{value!r:.40} is not a {self.kind}.")
 
-    def moment(self, number: float) -> date | datetime:
+    def moment(self, number: Real) -> date | datetime:
         """Return the date, or the time, that a number stands for.
 
         Example:
