@@ -204,7 +204,7 @@ class Execution:
         domain = None if value is None else value.domain(self.schema)
         if domain is None or domain.kind == "number" or self.plan.query.aggregates[name].kind not in OF_RANKS:
             return lambda numbers: list(numbers.tolist())
-        return lambda numbers: [domain.moment(number) for number in numbers.tolist()]
+        return lambda numbers: [domain.moment(round(number)) for number in numbers.tolist()]
 
     def _made(self, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
         """The table, with counts that are whole and not negative, and intervals inside what is possible."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
 from typing import Any, Literal
 
 from ..errors import InvalidArgument
@@ -114,16 +113,16 @@ class Domain:
             return Fraction(value)
         raise InvalidArgument(f"{value!r:.40} is not a {self.kind}.")
 
-    def moment(self, number: Real) -> date | datetime:
+    def moment(self, number: int) -> date | datetime:
         """Return the date, or the time, that a number stands for.
 
         Example:
-            >>> Domain("date").moment(30.0)
+            >>> Domain("date").moment(30)
             datetime.date(1970, 1, 31)
         """
         if self.kind == "date":
-            return EPOCH + timedelta(days=round(number))
-        return datetime(1970, 1, 1) + timedelta(seconds=round(number))
+            return EPOCH + timedelta(days=number)
+        return datetime(1970, 1, 1) + timedelta(seconds=number)
 
 
 def number(step: Fraction, lower: int, upper: int, *, required: bool = False) -> Domain:
