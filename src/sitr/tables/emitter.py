@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from functools import reduce
 from typing import Any
 
 import ibis
 
 from .declaration import Declaration, KeyPath, Table
-from .domains import Domain
+from .domains import FARTHEST, Domain
 from .expressions import (
     Arithmetic,
     Case,
@@ -39,6 +40,10 @@ Value = Any
 LONG_LIST = 200  # values; a longer list of keys is joined, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
+WHOLE = 2**63 - 1  # the largest whole number that all engines hold
+# Dates and times outside are missing, as NaN is: some engines have them, and fail when they compute with one. A day is
+# left at either end for time zones.
+FIRST_DAY, LAST_DAY = date(1, 1, 2), date(9999, 12, 30)
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
 COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "==": lambda a, b: a == b,
@@ -100,6 +105,7 @@ class Emitter:
             columns["value"] = rows.value(tally.distinct)
         if rows.row_id is not None:
             columns["row_id"] = rows.table[rows.row_id].cast("int64")
+        columns = columns or {"row": ibis.literal(1, type="int64")}  # no engine selects nothing
         table = rows.table.select(**columns)
         if tally.distinct is not None:
             return self._distinct(table, keys, tally)
@@ -133,7 +139,7 @@ class Emitter:
         columns = {names[name]: self._column(source[name], column.domain) for name, column in table.columns.items()}
         if isinstance(table.unit, str):
             source = source.filter(source[table.unit].notnull())
-            columns[UNIT] = source[table.unit]
+            columns[UNIT] = self._unit(source[table.unit])
             columns |= {names[name]: self._column(source[name], one.domain) for name, one in table.columns.items()}
         made = source.select(**columns)
         for name, column in table.columns.items():
@@ -147,20 +153,35 @@ class Emitter:
         return Rows(made, names, table.schema, row_id)
 
     def _column(self, value: Value, domain: Domain) -> Value:
-        if domain.float:
+        """A column as it is read: whatever a row holds, nothing that is computed of it can fail."""
+        kind = value.type()
+        if domain.kind == "number" and kind.is_floating():
             value = value.cast("float64")
-            return value.isnan().ifelse(ibis.null("float64"), value)
+            value = value.isnan().ifelse(ibis.null("float64"), value)
+            whole = domain.step == 1 and not domain.float
+            return clipped(value, -float(FARTHEST), float(FARTHEST)).cast("int64") if whole else value
+        if domain.kind == "number" and domain.step == 1 and (kind.is_decimal() or kind.is_uint64()):
+            return clipped(value, -WHOLE, WHOLE).cast("int64")
+        if domain.kind == "date":
+            return _sane(value, FIRST_DAY, LAST_DAY)
         if domain.kind == "timestamp":
-            return self.local(value)
-        return value
+            zone = UTC if kind.timezone is not None else None
+            first, last = (datetime(day.year, day.month, day.day, tzinfo=zone) for day in (FIRST_DAY, LAST_DAY))
+            return self.local(_sane(value, first, last))
+        return value.cast("string") if kind.is_uuid() else value
+
+    @staticmethod
+    def _unit(value: Value) -> Value:
+        return value.cast("string") if value.type().is_uuid() else value
 
     def _with_unit(self, table: Value, names: Mapping[str, str], path: KeyPath) -> Value:
         through = table_of(self.declared, path.table)
         other = self.table(through)
         other = other.filter(other[str(through.unit)].notnull())
+        keys = {f"there{place}": through.columns[name] for place, (_, name) in enumerate(path.columns)}
         there = other.select(
-            **{f"there{place}": other[column] for place, (_, column) in enumerate(path.columns)},
-            **{UNIT: other[str(through.unit)]},
+            **{name: self._column(other[column.name], column.domain) for name, column in keys.items()},
+            **{UNIT: self._unit(other[str(through.unit)])},
         ).distinct()
         on = [table[names[here]] == there[f"there{place}"] for place, (here, _) in enumerate(path.columns)]
         return table.join(there, on, how="inner").select(*table.columns, UNIT)
@@ -175,7 +196,7 @@ class Emitter:
     def _derived(source: Rows, relation: Derive) -> Rows:
         names, schema, columns = dict(source.names), dict(source.schema), {}
         for place, (name, expression) in enumerate(relation.columns):
-            engine = f"d{len(source.names)}_{place}"
+            engine = f"d{len(source.table.columns)}_{place}"  # of all, as a name that is given again adds none
             domain = expression.domain(source.schema)
             columns[engine] = source.value(expression)
             names[name], schema[name] = engine, domain
@@ -197,10 +218,11 @@ class Emitter:
             on.append(left.table[UNIT] == other[renamed[UNIT]])
         met = left.table.join(other, on, how="left" if join.keep else "inner")
         fresh = [name for name in right.names if name not in left.names]
-        names = dict(left.names) | {name: f"j{len(left.names)}_{place}" for place, name in enumerate(fresh)}
+        width = len(left.table.columns)
+        names = dict(left.names) | {name: f"j{width}_{place}" for place, name in enumerate(fresh)}
         columns = {name: met[name] for name in left.table.columns}
         columns |= {names[name]: met[renamed[right.names[name]]] for name in fresh}
-        schema = dict(left.schema) | {name: right.schema[name] for name in fresh}
+        schema = dict(left.schema) | {name: join.domain(right.schema[name]) for name in fresh}
         return Rows(met.select(**columns), names, schema, None)
 
     @staticmethod
@@ -342,7 +364,7 @@ class Values:
 
     def _compared(self, one: Comparison) -> Value:
         if one.native(self.schema):
-            return COMPARE[one.operator](self._plain(one.left), self._plain(one.right))
+            return COMPARE[one.operator](*_comparable(self._plain(one.left), self._plain(one.right)))
         left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
         _, first, second = align(left, right)
         return COMPARE[one.operator](self.steps(one.left) * first, self.steps(one.right) * second)
@@ -351,7 +373,8 @@ class Values:
         equal = [Comparison("==", one.value, Constant(value)) for value in one.values]
         if one.value.domain(self.schema).steps:
             return reduce(lambda a, b: a | b, [self.of(each) for each in equal])
-        return self.of(one.value).isin([self._plain(each.right) for each in equal])
+        value, *listed = _comparable(self.of(one.value), *(self._plain(each.right) for each in equal))
+        return value.isin(listed)
 
     def _part(self, one: Part) -> Value:
         value = self.of(one.value)
@@ -385,6 +408,20 @@ class Values:
         return first + second if one.operator == "+" else first - second
 
 
+def _sane(value: Value, first: Any, last: Any) -> Value:
+    """A date or a time between two others, or missing."""
+    kind = value.type()
+    inside = (value >= ibis.literal(first, type=kind)) & (value <= ibis.literal(last, type=kind))
+    return inside.ifelse(value, ibis.null(kind))
+
+
+def _comparable(*values: Value) -> list[Value]:
+    """Values that an engine compares without a cast that can fail: a whole number may not fit a decimal's digits."""
+    if any(value.type().is_decimal() for value in values):
+        return [value.cast("float64") for value in values]
+    return list(values)
+
+
 def clipped(value: Value, low: Any, high: Any) -> Value:
     """Return a value no lower and no higher than two constants; missing stays missing."""
     return ibis.cases((value < low, low), (value > high, high), else_=value)
@@ -413,7 +450,8 @@ def to_steps(value: Value, domain: Domain, grid: Domain) -> Value:
     inside = clipped(value.cast("float64"), least, most)
     if grid.step > 1:  # to scale a tiny number down is an error in some engines; it is rounded to 0 anyway
         inside = (inside.abs() < float(grid.step) / 4).ifelse(ibis.literal(0.0), inside)
-    return (inside * float(1 / grid.step) + 0.5).floor().cast("int64")  # the ends are multiples: it stays within
+    steps = (inside * float(1 / grid.step) + 0.5).floor().cast("int64")
+    return clipped_steps(steps, grid)  # the ends are multiples; far from 0 doubles are coarser than the steps
 
 
 def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:

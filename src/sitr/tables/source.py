@@ -177,10 +177,17 @@ def _check_column(table: Table, column: Column, schema: Mapping[str, Any]) -> No
         "string": found.is_string() or found.is_uuid(),
         "date": found.is_date(),
         "timestamp": found.is_timestamp(),
-        "number": found.is_integer() or found.is_decimal() or (found.is_floating() and _allows_floats(column)),
+        "number": found.is_integer()
+        or (found.is_decimal() and _allows_scale(column, found))
+        or (found.is_floating() and _allows_floats(column)),
     }
     if not fits[kind]:
         raise InvalidDeclaration(f"{place}: declared as {column.type}, and the engine has {found}.")
+
+
+def _allows_scale(column: Column, found: Any) -> bool:
+    """Whether the engine's decimals are what is declared: whole numbers have no digits after the point."""
+    return column.domain.step != 1 or column.domain.float or not found.scale
 
 
 def _allows_floats(column: Column) -> bool:
