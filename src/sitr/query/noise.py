@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from ..accounting import Event, ZeroConcentrated, calibrate_noise
@@ -90,6 +90,7 @@ def deviation(kind: Kind, cost: float, reach: Reach) -> float:
     return math.sqrt(2) * ratio(kind, cost) * reach.l1 if kind == "laplace" else ratio(kind, cost) * reach.l2
 
 
+@lru_cache(maxsize=1024)
 def rho_of(epsilon: float, delta: float) -> float:
     """Return the largest ρ of zero-concentrated privacy that costs no more than (ε,δ) (THEORY 3.2).
 

@@ -328,7 +328,7 @@ def _layout(query: Query, schema: Mapping[str, Domain], *, selects: bool) -> tup
     by_value: dict[str, list[tuple[str, Aggregate]]] = {}
     for name, one in asked:
         if one.kind in OF_RANKS:
-            by_value.setdefault(f"{one.value} {one.bounds}", []).append((name, one))
+            by_value.setdefault(_identity(one.value, one.bounds), []).append((name, one))
     ranks = tuple(tuple(wanted) for wanted in by_value.values())
     places = {name: place for place, (_, _, names) in enumerate(designs) for name in names}
     after = len(designs)
@@ -368,11 +368,17 @@ def _designs(
 
 def _covers(entry: tuple[Design, Mapping[str, tuple[Expression, Any]], list[str]], values: Any, degree: int) -> bool:
     design, known, _ = entry
-    texts = [f"{value} {bounds}" for value, bounds in known.values()]
-    wanted = [f"{value} {bounds}" for value, bounds in values]
+    texts = [_identity(value, bounds) for value, bounds in known.values()]
+    wanted = [_identity(value, bounds) for value, bounds in values]
     if len(values) == 2:
         return texts == wanted and min(design.degrees) >= degree
     return len(texts) == 1 and texts == wanted and design.degrees[0] >= degree
+
+
+def _identity(value: Expression | None, bounds: Any) -> str:
+    """What aggregates that share a measurement agree in; by text alone, a column named "a + b" would be a sum."""
+    assert value is not None
+    return f"{value.to_dict()} {bounds}"
 
 
 def _optional(values: Mapping[str, tuple[Expression, Any]], schema: Mapping[str, Domain]) -> bool:

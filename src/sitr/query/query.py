@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
 from ..tables.declaration import Declaration
 from ..tables.domains import Domain
-from ..tables.expressions import Expression, Truncated
+from ..tables.expressions import Constant, Expression, Truncated
 from ..tables.relations import Relation, column_name, has_unit, private_tables, rows_per_unit
 from ..tables.tally import Bound, Key
 from .aggregates import Aggregate
@@ -144,9 +144,27 @@ def _known(grouping: Grouping, domain: Domain) -> tuple[Any, ...] | None:
             f"{grouping.name} is no key: it has fractions.", do="group by bins: a histogram, or whole numbers."
         )
     if grouping.values is not None:
+        _check_listed(grouping, domain)
         return grouping.values
     values = _declared(grouping.value, domain)
     return (*values, None) if values is not None and domain.nulls else values
+
+
+def _check_listed(grouping: Grouping, domain: Domain) -> None:
+    """Refuse values that are no values of the key, or are there twice: each is a row of the answer."""
+    values = grouping.values or ()
+    for value in values:
+        if value is not None and (
+            not isinstance(value, (bool, int, str, date)) or Constant(value).domain({}).kind != domain.kind
+        ):
+            raise InvalidArgument(f"values of {grouping.name}: {_validate.shown(value)} is no {domain.kind}.")
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            raise InvalidArgument(
+                f"values of {grouping.name}: {_validate.shown(value)} has a time zone.",
+                do="write the time on the clock of the declared time zone.",
+            )
+    if len(set(values)) < len(values):
+        raise InvalidArgument(f"values of {grouping.name} repeat.")
 
 
 def _declared(value: Expression, domain: Domain) -> tuple[Any, ...] | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import _validate
-from ..errors import AlreadyAnswered, CannotCalibrate, InvalidArgument
+from ..errors import AlreadyAnswered, Cancelled, CannotCalibrate, EngineFailed, InvalidArgument
 from ..query.answer import Answer
 from ..query.execution import Execution
 from ..query.explanation import Explanation, explained
@@ -118,12 +118,35 @@ class Question:
         except AlreadyAnswered:
             return self._finished(self._kept(str(operation)))
         with grant:
-            answer = Execution(made, database.source, progress).answer()
+            answer = self._run(made, progress)
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
             notes = answer.notes + (hint if before else ())
             answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes)
             grant.commit(answer.to_dict())
         return self._finished(answer)
+
+    def _run(self, made: Plan, progress: Callable[[str], None]) -> Answer:
+        """The answer; whatever else happens once rows were read is told without a word of it, nor of where it was."""
+        stopped = False
+        try:
+            return Execution(made, self.database.source, progress).answer()
+        except (Cancelled, EngineFailed):
+            raise
+        except KeyboardInterrupt:
+            stopped = True
+        except Exception:
+            pass
+        if stopped:
+            raise Cancelled(
+                "the query was stopped.",
+                why="it has read rows, so what it was charged stays.",
+                do="ask again under a new operation id: that is charged anew.",
+            )
+        raise EngineFailed(
+            "the answer could not be made.",
+            why="what went wrong is not shown, since it may hold values of the data; the charge stays.",
+            do="report it, with the query and the declaration.",
+        )
 
     def _finished(self, answer: Answer) -> Answer:
         return answer if self._after is None else self._after(answer)

@@ -255,7 +255,7 @@ class _Reader:
         for part in (connection, privacy, ledger, top):
             part.done()
         _check_paths(made.tables)
-        _check_datasets(made.tables)
+        _check_datasets(made.tables, folder)
         return made
 
     @staticmethod
@@ -433,6 +433,8 @@ def _check_columns(part: _Part, table: Table) -> None:
     for name in identifiers:
         if table.columns[name].domain.float:
             raise part.fail(f"{name!r} is a float.", why="NaN and rounding make no dependable identity.")
+        if table.columns[name].domain.step != 1:
+            raise part.fail(f"{name!r} has fractions.", why="engines compare decimals of different digits differently.")
     if table.row_id and table.columns[table.row_id].domain.kind != "number":
         raise part.fail("row_id is a column of whole numbers.")
 
@@ -456,11 +458,11 @@ def _check_paths(tables: Mapping[str, Table]) -> None:
             )
 
 
-def _check_datasets(tables: Mapping[str, Table]) -> None:
-    """One source has one budget: under a second name it would be paid from another."""
+def _check_datasets(tables: Mapping[str, Table], folder: Path) -> None:
+    """One source has one budget: under a second name, or by another path, it would be paid from another."""
     seen: dict[str, Table] = {}
     for table in tables.values():
-        other = seen.setdefault(table.source.casefold(), table)
+        other = seen.setdefault(str((folder / table.source).resolve()).casefold(), table)
         if (other.dataset, other.public) != (table.dataset, table.public):
             raise InvalidDeclaration(
                 f"tables.{table.name} and tables.{other.name} read one source and have different budgets.",

@@ -93,6 +93,12 @@ class Domain:
         if not low < high:
             raise InvalidArgument(f"bounds=({float(low):g}, {float(high):g}) are not in order.")
         step = _coarse(self.step, high - low, finest) if not self.float else _power(high - low, finest)
+        if max(abs(low), abs(high)) / step > FARTHEST:
+            raise InvalidArgument(
+                f"bounds=({float(low):g}, {float(high):g}) are too close together so far from 0.",
+                why="steps that are fine enough between them would leave 64 bits.",
+                do="pass bounds that are farther apart.",
+            )
         return replace(self, step=step, lower=math.ceil(low / step), upper=math.floor(high / step), categories=None)
 
     def measure(self, value: Any) -> Fraction:
@@ -102,6 +108,8 @@ class Domain:
             >>> Domain("date").measure(date(1970, 1, 31))
             Fraction(30, 1)
         """
+        if self.ordered and isinstance(value, Fraction):  # measured before
+            return value
         if self.kind == "date" and type(value) is date:
             return Fraction((value - EPOCH).days)
         if self.kind == "timestamp" and isinstance(value, date):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import ibis
 
+from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
 from .declaration import Declaration, Table
 from .emitter import Value
 from .source import Source
 
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
+LONGEST_LINE = 2**26  # bytes, in a text file
 TYPES = {"boolean": "boolean", "string": "string", "date": "date", "timestamp": "timestamp"}
 
 
@@ -41,6 +46,8 @@ class DuckDB(Source):
         super().__init__(declared)
         self._connection = _connected(declared)
         if memory is not None:
+            if not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
+                raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
             self._connection.raw_sql(f"SET memory_limit = '{memory}'")
         self._frames = {name: _arrow(name, frame) for name, frame in (frames or {}).items()}
         self._tables: dict[str, Value] = {}
@@ -58,7 +65,7 @@ class DuckDB(Source):
     def table(self, table: Table) -> Value:
         """The file, the frame or the table of the database."""
         if table.name not in self._tables:
-            self._tables[table.name] = self._opened(table)
+            self._tables[table.name] = _in_microseconds(self._opened(table))
         return self._tables[table.name]
 
     def _opened(self, table: Table) -> Value:
@@ -74,8 +81,23 @@ class DuckDB(Source):
         return self._cast(self._text(path, name), table)
 
     def _text(self, path: str, name: str) -> Value:
-        """A text file as it is: what does not fit a type is missing later, and refused for no row."""
-        options = {"all_varchar": True, "header": True, "ignore_errors": True, "null_padding": True}
+        """A text file as it is: what does not fit a type is missing later, and refused for no row.
+
+        Nothing is guessed from the rows: one of them could change how all others are read.
+        """
+        options = {
+            "auto_detect": False,
+            "columns": dict.fromkeys(_header(path), "VARCHAR"),
+            "delim": _separator(path),
+            "quote": '"',
+            "escape": '"',
+            "header": True,
+            "ignore_errors": True,
+            "null_padding": True,
+            "strict_mode": False,
+            "max_line_size": LONGEST_LINE,
+            "parallel": False,
+        }
         return self._connection.read_csv(path, table_name=name, **options)
 
     @staticmethod
@@ -108,6 +130,17 @@ class DuckDB(Source):
         self._connection.disconnect()
 
 
+def _separator(path: str) -> str:
+    return "\t" if path.lower().endswith(".tsv") else ","
+
+
+def _header(path: str) -> list[str]:
+    """The names in the first line of a text file."""
+    opened = gzip.open if path.lower().endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+        return next(csv.reader(lines, delimiter=_separator(path)), [])
+
+
 def _connected(declared: Declaration) -> Value:
     if not declared.address:
         return ibis.duckdb.connect()
@@ -125,18 +158,40 @@ def _arrow(name: str, frame: Any) -> Any:
     """A frame as an Arrow table; nothing of it is shown where that fails."""
     import pyarrow
 
-    if isinstance(frame, pyarrow.Table):
-        return frame
     try:
         if hasattr(frame, "to_arrow"):
-            return frame.to_arrow()
-        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+            frame = frame.to_arrow()
+        if not isinstance(frame, pyarrow.Table):
+            frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        return _arrow_in_microseconds(frame)
     except Exception:
         pass
     raise InvalidArgument(
         f"frames[{name!r}] is no table of pandas, Polars or Arrow with one type in each column.",
         do="give each column one type: df.astype({...}).",
     )
+
+
+def _arrow_in_microseconds(frame: Any) -> Any:
+    """A frame whose times DuckDB can read; it fails on one with seconds that do not fit, so they wrap around here."""
+    import pyarrow
+
+    for place, field in enumerate(frame.schema):
+        if pyarrow.types.is_timestamp(field.type) and field.type.unit != "us":
+            kind = pyarrow.timestamp("us", field.type.tz)
+            column = frame.column(place).cast(kind, safe=False)
+            frame = frame.set_column(place, pyarrow.field(field.name, kind), column)
+    return frame
+
+
+def _in_microseconds(table: Value) -> Value:
+    """A table whose times have six digits; such as do not fit are missing."""
+    others = {
+        name: table[name].try_cast("timestamp(6)")
+        for name, kind in table.schema().items()
+        if kind.is_timestamp() and kind.timezone is None and kind.scale not in (None, 6)
+    }
+    return table.mutate(**others) if others else table
 
 
 def _type(declared: str) -> str:

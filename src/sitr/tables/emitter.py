@@ -19,6 +19,7 @@ from .declaration import Declaration, KeyPath, Table
 from .dialect import Dialect
 from .domains import EPOCH, Domain
 from .expressions import (
+    EXACT,
     Arithmetic,
     Bucket,
     Case,
@@ -43,6 +44,8 @@ Value = Any
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
+# Dates and times outside are missing, as NaN is: some engines have them, and fail when they compute with one. A day is
+# left at either end for time zones.
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
 COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "==": lambda a, b: a == b,
@@ -111,6 +114,7 @@ class Emitter:
             columns["value"] = rows.value(tally.distinct)
         if rows.row_id is not None:
             columns["row_id"] = whole_key(rows.table[rows.row_id])
+        columns = columns or {"row": ibis.literal(1, type="int64")}  # no engine selects nothing
         table = rows.table.select(**columns)
         if tally.distinct is not None:
             return self._distinct(table, keys, tally)
@@ -144,7 +148,7 @@ class Emitter:
         columns = {names[name]: self._column(source[name], column.domain) for name, column in table.columns.items()}
         if isinstance(table.unit, str):
             source = source.filter(source[table.unit].notnull())
-            columns[UNIT] = source[table.unit]
+            columns[UNIT] = self._unit(source[table.unit])
             columns |= {names[name]: self._column(source[name], one.domain) for name, one in table.columns.items()}
         made = source.select(**columns)
         for name, column in table.columns.items():
@@ -158,6 +162,7 @@ class Emitter:
         return Rows(made, names, table.schema, row_id)
 
     def _column(self, value: Value, domain: Domain) -> Value:
+        """A column as it is read: whatever a row holds, nothing that is computed of it can fail."""
         if domain.float or value.type().is_floating():
             value = value.cast("float64")
             return value.isnan().ifelse(ibis.null("float64"), value)
@@ -166,6 +171,10 @@ class Emitter:
         if domain.kind == "string" and not value.type().is_string():
             return value.cast("string")
         return value
+
+    @staticmethod
+    def _unit(value: Value) -> Value:
+        return value.cast("string") if value.type().is_uuid() else value
 
     def _moment(self, value: Value, kind: str) -> Value:
         """A date or a time of the years 1 to 9999; infinity, and what lies beyond, is missing."""
@@ -179,9 +188,10 @@ class Emitter:
         through = table_of(self.declared, path.table)
         other = self.table(through)
         other = other.filter(other[str(through.unit)].notnull())
+        keys = {f"there{place}": through.columns[name] for place, (_, name) in enumerate(path.columns)}
         there = other.select(
-            **{f"there{place}": other[column] for place, (_, column) in enumerate(path.columns)},
-            **{UNIT: other[str(through.unit)]},
+            **{name: self._column(other[column.name], column.domain) for name, column in keys.items()},
+            **{UNIT: self._unit(other[str(through.unit)])},
         ).distinct()
         on = [table[names[here]] == there[f"there{place}"] for place, (here, _) in enumerate(path.columns)]
         return table.join(there, on, how="inner").select(*table.columns, UNIT)
@@ -196,7 +206,7 @@ class Emitter:
     def _derived(source: Rows, relation: Derive) -> Rows:
         names, schema, columns = dict(source.names), dict(source.schema), {}
         for place, (name, expression) in enumerate(relation.columns):
-            engine = f"d{len(source.names)}_{place}"
+            engine = f"d{len(source.table.columns)}_{place}"  # of all, as a name that is given again adds none
             domain = expression.domain(source.schema)
             columns[engine] = source.value(expression)
             names[name], schema[name] = engine, domain
@@ -218,10 +228,11 @@ class Emitter:
             on.append(left.table[UNIT] == other[renamed[UNIT]])
         met = left.table.join(other, on, how="left" if join.keep else "inner")
         fresh = [name for name in right.names if name not in left.names]
-        names = dict(left.names) | {name: f"j{len(left.names)}_{place}" for place, name in enumerate(fresh)}
+        width = len(left.table.columns)
+        names = dict(left.names) | {name: f"j{width}_{place}" for place, name in enumerate(fresh)}
         columns = {name: met[name] for name in left.table.columns}
         columns |= {names[name]: met[renamed[right.names[name]]] for name in fresh}
-        schema = dict(left.schema) | {name: right.schema[name] for name in fresh}
+        schema = dict(left.schema) | {name: join.domain(right.schema[name]) for name in fresh}
         return Rows(met.select(**columns), names, schema, None)
 
     def _per_unit(self, source: Rows, relation: PerUnit) -> Rows:
@@ -408,7 +419,7 @@ class Values:
 
     def _compared(self, one: Comparison) -> Value:
         if one.native(self.schema):
-            return COMPARE[one.operator](self._plain(one.left), self._plain(one.right))
+            return COMPARE[one.operator](*_comparable(self._plain(one.left), self._plain(one.right)))
         left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
         _, first, second = align(left, right)
         return COMPARE[one.operator](self.steps(one.left) * first, self.steps(one.right) * second)
@@ -417,7 +428,8 @@ class Values:
         equal = [Comparison("==", one.value, Constant(value)) for value in one.values]
         if one.value.domain(self.schema).steps:
             return reduce(lambda a, b: a | b, [self.of(each) for each in equal])
-        return self.of(one.value).isin([self._plain(each.right) for each in equal])
+        value, *listed = _comparable(self.of(one.value), *(self._plain(each.right) for each in equal))
+        return value.isin(listed)
 
     def _part(self, one: Part) -> Value:
         value = self.of(one.value)
@@ -463,6 +475,13 @@ class Values:
             return rounded(first.cast("float64") * by / divisor)
         first, second = first * int(left.step / domain.step), second * int(right.step / domain.step)
         return first + second if one.operator == "+" else first - second
+
+
+def _comparable(*values: Value) -> list[Value]:
+    """Values that an engine compares without a cast that can fail: a whole number may not fit a decimal's digits."""
+    if any(value.type().is_decimal() for value in values):
+        return [value.cast("float64") for value in values]
+    return list(values)
 
 
 def clipped(value: Value, low: Any, high: Any) -> Value:
@@ -515,7 +534,9 @@ def to_steps(value: Value, domain: Domain, grid: Domain) -> Value:
     inside = clipped(value.cast("float64"), real(low * grid.step), real(high * grid.step))
     if grid.step > 1:  # to scale a tiny number down is an error in some engines; it is rounded to 0 anyway
         inside = (inside.abs() < real(grid.step / 4)).ifelse(real(0.0), inside)
-    return rounded(inside * real(1 / grid.step))  # the ends are multiples: it stays within
+    steps = rounded(inside * real(1 / grid.step))
+    # The ends are multiples of the step, so it stays within; but far from 0 doubles are coarser than the steps.
+    return clipped_steps(steps, grid) if max(-low, high) > EXACT else steps
 
 
 def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:

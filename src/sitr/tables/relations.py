@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
-from .declaration import Declaration, Table
+from .declaration import Declaration, KeyPath, Table
 from .domains import Domain
 from .expressions import Column, Expression, require
 
@@ -133,10 +133,18 @@ class Join(Relation):
             raise NotAllowed("private tables are joined by an inner join only.", do="leave out LEFT, or how=.")
         if not public:
             _check_units(self, declared)
+        elif not has_unit(self.left, declared) and not _once(self.right, declared, {other for _, other in self.on}):
+            raise NotAllowed(
+                "each row is a unit of its own, and could meet many rows of the public table.",
+                why="then it would move the answer by as many.",
+                do="declare key = [...] for the public table, and join on all of it.",
+            )
         for one, other in self.on:
             require_column(one, left), require_column(other, right)
             if left[one].kind != right[other].kind or left[one].float or right[other].float:
                 raise NotAllowed(f"{one} = {other}: columns of one kind, and no floats, can be joined.")
+            if left[one].step != 1 or right[other].step != 1:
+                raise NotAllowed(f"{one} = {other}: numbers that are joined are whole.")
         same = {other for one, other in self.on if one == other}
         clash = (left.keys() & right.keys()) - same - {_unit_name(self.right, declared)}
         if clash:
@@ -144,7 +152,11 @@ class Join(Relation):
                 f"both sides of the join have a column {min(clash)!r}.",
                 do="select and rename the columns of one first.",
             )
-        return left | {name: domain for name, domain in right.items() if name not in left}
+        return left | {name: self.domain(domain) for name, domain in right.items() if name not in left}
+
+    def domain(self, right: Domain) -> Domain:
+        """Return what a column of the right holds in the join: rows that match nothing lack it."""
+        return dataclasses.replace(right, required=right.required and not self.keep)
 
     def tables(self) -> Iterator[str]:
         """Of both."""
@@ -205,6 +217,8 @@ class PerUnit(Relation):
     def schema(self, declared: Declaration) -> Schema:
         """The keys and the numbers."""
         schema = self.source.schema(declared)
+        if is_public(self.source, declared):
+            raise NotAllowed("a public table is about nobody, so there is nothing to add up for a unit.")
         if not has_unit(self.source, declared):
             raise NotAllowed("each row is a unit of its own, so there is nothing to add up for a unit.")
         keys = {name: require_column(name, schema) for name in self.keys}
@@ -272,9 +286,31 @@ def _unit_name(relation: Relation, declared: Declaration) -> str | None:
     return next((name for name in names if isinstance(name, str)), None)
 
 
+def _once(relation: Relation, declared: Declaration, columns: set[str]) -> bool:
+    """Whether a public relation has at most one row for each value of some of its columns."""
+    if isinstance(relation, Scan):
+        key = table_of(declared, relation.table).key
+        return bool(key) and set(key) <= columns
+    if isinstance(relation, Derive):
+        return _once(relation.source, declared, columns - {name for name, _ in relation.columns})
+    return isinstance(relation, Filter) and _once(relation.source, declared, columns)
+
+
+def _unit_kind(relation: Relation, declared: Declaration) -> set[str]:
+    """The kind of what names the units."""
+    found: set[str] = set()
+    for name in private_tables(relation, declared):
+        table = table_of(declared, name)
+        holder = table_of(declared, table.unit.table) if isinstance(table.unit, KeyPath) else table
+        found.add(holder.columns[str(holder.unit)].domain.kind)
+    return found
+
+
 def _check_units(join: Join, declared: Declaration) -> None:
     if not (has_unit(join.left, declared) and has_unit(join.right, declared)):
         raise NotAllowed(
             "private tables are joined on their unit, and one of these has none.",
             why="a row that is a unit of its own belongs to nobody in the other table.",
         )
+    if _unit_kind(join.left, declared) != _unit_kind(join.right, declared):
+        raise NotAllowed("private tables are joined on their unit, and theirs are of different kinds.")
