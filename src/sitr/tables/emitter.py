@@ -32,7 +32,19 @@ from .expressions import (
     align,
     steps_of,
 )
-from .relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, is_public, rows_per_unit, table_of
+from .relations import (
+    Derive,
+    Filter,
+    Join,
+    PerUnit,
+    Relation,
+    Scan,
+    Select,
+    UnitAggregate,
+    is_public,
+    rows_per_unit,
+    table_of,
+)
 from .tally import Key, Measure, Powers, Tally
 
 Value = Any
@@ -122,6 +134,10 @@ class Emitter:
             return replace(source, table=source.table.filter(source.value(relation.condition)))
         if isinstance(relation, Derive):
             return self._derived(self.rows(relation.source), relation)
+        if isinstance(relation, Select):
+            source = self.rows(relation.source)
+            names = {new: source.names[old] for new, old in relation.columns}
+            return replace(source, names=names, schema={new: source.schema[old] for new, old in relation.columns})
         if isinstance(relation, PerUnit):
             return self._per_unit(self.rows(relation.source), relation)
         assert isinstance(relation, Join)
@@ -175,7 +191,7 @@ class Emitter:
     def _derived(source: Rows, relation: Derive) -> Rows:
         names, schema, columns = dict(source.names), dict(source.schema), {}
         for place, (name, expression) in enumerate(relation.columns):
-            engine = f"d{len(source.names)}_{place}"
+            engine = f"d{len(source.table.columns)}_{place}"  # which no earlier one has: columns only grow
             domain = expression.domain(source.schema)
             columns[engine] = source.value(expression)
             names[name], schema[name] = engine, domain
@@ -197,10 +213,11 @@ class Emitter:
             on.append(left.table[UNIT] == other[renamed[UNIT]])
         met = left.table.join(other, on, how="left" if join.keep else "inner")
         fresh = [name for name in right.names if name not in left.names]
-        names = dict(left.names) | {name: f"j{len(left.names)}_{place}" for place, name in enumerate(fresh)}
+        names = dict(left.names) | {name: f"j{len(left.table.columns)}_{place}" for place, name in enumerate(fresh)}
         columns = {name: met[name] for name in left.table.columns}
         columns |= {names[name]: met[renamed[right.names[name]]] for name in fresh}
-        schema = dict(left.schema) | {name: right.schema[name] for name in fresh}
+        found = join.schema(self.declared)
+        schema = dict(left.schema) | {name: found[name] for name in fresh}
         return Rows(met.select(**columns), names, schema, None)
 
     @staticmethod
