@@ -224,6 +224,8 @@ class Answer(Release):
 
 
 def _number(value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, (int, np.integer)):
         return f"{value:,}"
     return f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -60,14 +60,18 @@ class Database:
         return PrivateTable(self, Scan(name))
 
     def sql(self, text: str) -> Question:
-        """Return a question that is written in SQL.
+        """Return a question that is written in SQL; docs/sql.md lists what it may say.
+
+        Args:
+            text: One SELECT; no part of it reaches the engine as text. It may state ε and δ, in BigQuery's form.
 
         Raises:
             NotAllowed: It asks for what is not allowed; the message says what to write instead.
         """
         from ..query.sql import parsed
 
-        return Question(self, parsed(text, self.declared))
+        found = parsed(text, self.declared)
+        return Question(self, found.query, found.after, epsilon=found.epsilon, delta=found.delta)
 
     def facts(self, relation: Relation) -> Facts:
         """Return what is publicly known of how many units and rows a relation has, before filters."""

@@ -24,11 +24,27 @@ HALVINGS = 40
 
 
 class Question:
-    """A query on a database; made by `PrivateTable.aggregate`, `Groups.aggregate` and `Database.sql`."""
+    """A query on a database; made by `PrivateTable.aggregate`, `Groups.aggregate` and `Database.sql`.
 
-    def __init__(self, database: Database, query: Query, after: Callable[[Answer], Answer] | None = None) -> None:
+    Args:
+        database: Which one.
+        query: What is measured, and charged.
+        after: What is done with the answer, for nothing; the ledger keeps the answer as it was measured.
+        epsilon: The ε that the question itself states.
+        delta: The δ that it states.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        query: Query,
+        after: Callable[[Answer], Answer] | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> None:
         self.database, self.query = database, query
-        self._after = after
+        self._after, self._epsilon, self._delta = after, epsilon, delta
         query.check(database.declared)
 
     def bounded(
@@ -46,7 +62,8 @@ class Question:
             max_rows_per_group: its rows in each of them.
         """
         limits = Limits(max_rows_per_unit, max_groups_per_unit, max_rows_per_group)
-        return Question(self.database, replace(self.query, limits=limits), self._after)
+        query = replace(self.query, limits=limits)
+        return Question(self.database, query, self._after, epsilon=self._epsilon, delta=self._delta)
 
     def explain(
         self,
@@ -68,7 +85,7 @@ class Question:
             CannotCalibrate: No ε up to 100 reaches the error.
         """
         if error is not None:
-            if epsilon is not None or rho is not None:
+            if epsilon is not None or rho is not None or self._epsilon is not None:
                 raise InvalidArgument("error stands in the place of epsilon and rho.")
             epsilon = self._epsilon_for(_validate.real("error", error, 0, 1e300, open_low=True), delta)
         made, target = self._planned(epsilon, delta, rho)
@@ -157,6 +174,22 @@ class Question:
 
     def _planned(self, epsilon: float | None, delta: float | None, rho: float | None) -> tuple[Plan, Target]:
         database = self.database
+        for name, stated, given in (("epsilon", self._epsilon, epsilon), ("delta", self._delta, delta)):
+            if stated is not None and given is not None and given != stated:
+                raise InvalidArgument(
+                    f"{name}={_validate.shown(given)}, and the query states {name} = {stated:g}.",
+                    why="a release has one price.",
+                    do="leave one of them out.",
+                )
+        if self._epsilon is not None and rho is None:
+            epsilon = self._epsilon
+        elif self._epsilon is not None:
+            raise InvalidArgument(
+                f"rho, and the query states epsilon = {self._epsilon:g}.",
+                why="a release has one price.",
+                do="leave rho out.",
+            )
+        delta = delta if self._delta is None else self._delta
         target = Target.of(database.declared, epsilon, delta, rho)
         return plan(self.query, database.declared, target, database.facts(self.query.relation)), target
 

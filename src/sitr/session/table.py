@@ -10,7 +10,18 @@ from ..errors import InvalidArgument, NotAllowed
 from ..query.aggregates import Aggregate
 from ..query.query import Grouping, Query
 from ..tables.expressions import Column, Expression
-from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, has_unit, require_column
+from ..tables.relations import (
+    Derive,
+    Filter,
+    Join,
+    PerUnit,
+    Relation,
+    Scan,
+    Select,
+    UnitAggregate,
+    has_unit,
+    require_column,
+)
 from .profile import Profile
 from .question import Question
 
@@ -52,6 +63,11 @@ class PrivateTable:
         """Return the rows with more columns."""
         made = tuple((name, _expression(value)) for name, value in columns.items())
         return PrivateTable(self.database, Derive(self.relation, made))
+
+    def select(self, *names: str, **renamed: str) -> PrivateTable:
+        """Return the rows with some of their columns: `select("cost", home="region")` calls the region home."""
+        made = (*((name, name) for name in names), *renamed.items())
+        return PrivateTable(self.database, Select(self.relation, made))
 
     def join(
         self, other: PrivateTable | str, on: str | Sequence[str] | Mapping[str, str] = (), *, keep: bool = False

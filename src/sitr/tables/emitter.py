@@ -37,15 +37,25 @@ from .expressions import (
     align,
     steps_of,
 )
-from .relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, is_public, rows_per_unit, table_of
+from .relations import (
+    Derive,
+    Filter,
+    Join,
+    PerUnit,
+    Relation,
+    Scan,
+    Select,
+    UnitAggregate,
+    is_public,
+    rows_per_unit,
+    table_of,
+)
 from .tally import Key, Measure, Powers, Tally
 
 Value = Any
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
-# Dates and times outside are missing, as NaN is: some engines have them, and fail when they compute with one. A day is
-# left at either end for time zones.
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
 COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "==": lambda a, b: a == b,
@@ -137,6 +147,10 @@ class Emitter:
             return replace(source, table=source.table.filter(source.value(relation.condition)))
         if isinstance(relation, Derive):
             return self._derived(self.rows(relation.source), relation)
+        if isinstance(relation, Select):
+            source = self.rows(relation.source)
+            names = {new: source.names[old] for new, old in relation.columns}
+            return replace(source, names=names, schema={new: source.schema[old] for new, old in relation.columns})
         if isinstance(relation, PerUnit):
             return self._per_unit(self.rows(relation.source), relation)
         assert isinstance(relation, Join)

@@ -263,17 +263,20 @@ class Comparison(Expression):
                 why="engines sort text by different rules.",
                 do="name the values: column.isin([...]).",
             )
-        if not self.native(schema):
-            align(_bounded_number(self.left, schema), _bounded_number(self.right, schema))
+        if not self._native(left, right):
+            align(_counted(self.left, left), _counted(self.right, right))
         return Domain("boolean")
 
     def native(self, schema: Schema) -> bool:
         """Whether the engine compares what it holds; else whole steps are compared."""
-        sides = (self.left, self.right)
-        if self.left.domain(schema).kind != "number":
+        return self._native(self.left.domain(schema), self.right.domain(schema))
+
+    def _native(self, left: Domain, right: Domain) -> bool:
+        if left.kind != "number":
             return True
-        plain = [isinstance(side, Constant) or not side.domain(schema).steps for side in sides]
-        return all(plain) and not all(isinstance(side, Constant) for side in sides)
+        sides = ((self.left, left), (self.right, right))
+        plain = [isinstance(side, Constant) or not domain.steps for side, domain in sides]
+        return all(plain) and not all(isinstance(side, Constant) for side, _ in sides)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,7 +358,8 @@ class Coalesce(Expression):
 
     def domain(self, schema: Schema) -> Domain:
         """As for `Case`; the other value may be one that no row lacks."""
-        return replace(_either(self.value, self.other, schema), required=self.other.domain(schema).required)
+        left, right = self.value.domain(schema), self.other.domain(schema)
+        return replace(_either(self.value, left, self.other, right), required=right.required)
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,7 +376,7 @@ class Case(Expression):
     def domain(self, schema: Schema) -> Domain:
         """Numbers on a common grid, or two of one kind."""
         require(self.condition, schema, "boolean")
-        return _either(self.then, self.other, schema)
+        return _either(self.then, self.then.domain(schema), self.other, self.other.domain(schema))
 
 
 @dataclass(frozen=True, eq=False)
@@ -475,7 +479,10 @@ def steps_of(domain: Domain) -> Domain:
 
 
 def _bounded_number(value: Expression, schema: Schema) -> Domain:
-    found = require(value, schema, "number")
+    return _counted(value, require(value, schema, "number"))
+
+
+def _counted(value: Expression, found: Domain) -> Domain:
     if not found.bounded:
         raise InvalidArgument(
             f"{value} has no declared bounds, so nothing can be computed with it.",
@@ -508,13 +515,13 @@ def align(one: Domain, other: Domain) -> tuple[Fraction, int, int]:
     return step, *factors
 
 
-def _either(one: Expression, other: Expression, schema: Schema) -> Domain:
-    left, right = one.domain(schema), other.domain(schema)
+def _either(one: Expression, left: Domain, other: Expression, right: Domain) -> Domain:
+    """What one of two expressions holds; the domains come with them, as a chain of cases would double the work."""
     if left.kind != right.kind:
         raise InvalidArgument(f"{one} is a {left.kind}, and {other} a {right.kind}.")
     if left.kind != "number":
         return Domain(left.kind)
-    left, right = _bounded_number(one, schema), _bounded_number(other, schema)
+    left, right = _counted(one, left), _counted(other, right)
     step, first, second = align(left, right)
     ends = [end * first for end in left.span] + [end * second for end in right.span]
     return number(step, min(ends), max(ends), required=left.required and right.required)

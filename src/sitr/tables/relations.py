@@ -101,6 +101,30 @@ class Derive(Relation):
 
 
 @dataclass(frozen=True)
+class Select(Relation):
+    """The same rows with some of their columns, under new names or their own."""
+
+    source: Relation
+    columns: tuple[tuple[str, str], ...]
+
+    def schema(self, declared: Declaration) -> Schema:
+        """The chosen ones."""
+        schema = self.source.schema(declared)
+        made = {column_name(new): require_column(old, schema) for new, old in self.columns}
+        if len(made) < len(self.columns):
+            raise InvalidArgument("two columns have one name.", do="give one of them another name.")
+        return made
+
+    def tables(self) -> Iterator[str]:
+        """Of its source."""
+        return self.source.tables()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Source and names."""
+        return {"is": "select", "source": self.source.to_dict(), "columns": [list(pair) for pair in self.columns]}
+
+
+@dataclass(frozen=True)
 class Join(Relation):
     """Each row with the matching rows of a public table, or of another private table for the same unit.
 
@@ -142,9 +166,12 @@ class Join(Relation):
         for one, other in self.on:
             require_column(one, left), require_column(other, right)
             if left[one].kind != right[other].kind or left[one].float or right[other].float:
-                raise NotAllowed(f"{one} = {other}: columns of one kind, and no floats, can be joined.")
+                raise NotAllowed(
+                    f"{one} = {other}: columns of one kind, and no floats, can be joined.",
+                    do="join on whole numbers, texts or dates.",
+                )
             if left[one].step != 1 or right[other].step != 1:
-                raise NotAllowed(f"{one} = {other}: numbers that are joined are whole.")
+                raise NotAllowed(f"{one} = {other}: numbers that are joined are whole.", do="join on whole numbers.")
         same = {other for one, other in self.on if one == other}
         clash = (left.keys() & right.keys()) - same - {_unit_name(self.right, declared)}
         if clash:
@@ -278,6 +305,8 @@ def rows_per_unit(relation: Relation, declared: Declaration) -> int:
     """Return how many rows of one unit are kept at most, by what was declared: after a join, the larger of the two."""
     if isinstance(relation, PerUnit) and not relation.keys:
         return 1
+    if isinstance(relation, (Filter, Derive, Select)):
+        return rows_per_unit(relation.source, declared)
     return max(table_of(declared, name).max_rows_per_unit for name in private_tables(relation, declared))
 
 
