@@ -23,7 +23,7 @@ class Library:
     setting: str
     environment: str | None = None  # of requirements-queries-<environment>.txt
     variants: tuple[str, ...] = ("public", "private")
-    bounding: str = "rows"  # "rows": five rows of a person; "regions": five regions, one row in each
+    in_regions: tuple[str, ...] = ()  # variants where not five rows are kept, but five regions with one row in each
     noise: tuple[int, int, int] | None = None  # regions, rows in each, releases
 
 
@@ -45,8 +45,8 @@ PEERS = (
     _peer(
         "OpenDP",
         "opendp",
-        "truncate_per_group(5), len and sum with Laplace noise, ε halved between them; float costs; up to a million rows "
-        "in a region and 50 regions declared, as float sums ask for it. Private: threshold on len, for δ.",
+        "truncate_per_group(5), len and sum with Laplace noise, ε halved between them; float costs; up to a million "
+        "rows in a region and 50 regions declared, as float sums ask for it. Private: threshold on len, for δ.",
         noise=(50, 600, 200),
     ),
     _peer(
@@ -66,9 +66,9 @@ PEERS = (
     _peer(
         "PipelineDP",
         "pipelinedp",
-        "local backend, five regions with one row in each (it bounds no rows in all for sums), Laplace; COUNT, SUM and "
-        "MEAN share a count and a sum about the middle, ε/2 each. Private: truncated geometric, ε/3 each.",
-        bounding="regions",
+        "local backend, max_contributions 5, Laplace noise; COUNT, SUM and MEAN share a count and a sum about the middle, "
+        "ε/2 each. Private: truncated geometric, ε/3 each, and five regions with one row in each.",
+        in_regions=("private",),
         noise=(500, 600, 10),
     ),
     _peer(
@@ -182,11 +182,12 @@ def _check(row: dict[str, Any], library: Library, kept: dict[str, int]) -> None:
     """All regions are there, and their counts add up to what bounding leaves, but for noise."""
     if "failed" in row:
         return
-    off = sum(count for count, _, _ in row["answers"].values()) - kept[library.bounding]
+    off = (
+        sum(count for count, _, _ in row["answers"].values())
+        - kept["regions" if row["regions"] in library.in_regions else "rows"]
+    )
     row["counts_off_by"] = off
-    spread = (
-        row.get("count_error", 0.0) * (2 * REGIONS) ** 0.5
-    )  # of a sum of Laplace noise, whose mean size is its scale
+    spread = row.get("count_error", 0.0) * (2 * REGIONS) ** 0.5  # the mean size of Laplace noise is its scale
     faults = []
     if len(row["answers"]) != REGIONS:
         faults.append(f"{len(row['answers'])} of {REGIONS} regions")
@@ -196,9 +197,8 @@ def _check(row: dict[str, Any], library: Library, kept: dict[str, int]) -> None:
 
 
 def _add_ratios(row: dict[str, Any], table: list[dict[str, Any]]) -> None:
-    ours = next(
-        (other for other in table if other["library"] == NAME_OF_OURS and other["regions"] == row["regions"]), {}
-    )
+    alike = [other for other in table if other["regions"] == row["regions"]]
+    ours = next((other for other in alike if other["library"] == NAME_OF_OURS), {})
     floor = next((other for other in table if other["library"] == FLOORS[0].name), {})
     for name, other in (("to_ours", ours), ("to_floor", floor)):
         if "seconds" in row and "seconds" in other:
@@ -257,4 +257,5 @@ def _losses(table: list[dict[str, Any]]):
                 for what in ("seconds", "peak_mb", "count_error", "sum_error", "mean_error"):
                     # A hundredth is the accuracy of an error that is seen in ten thousand draws.
                     if what in row and what in ours and row[what] < ours[what] * 0.98:
-                        yield f"{row['library']}, {row['regions']} regions, {what}: {row[what]:.4g}, ours {ours[what]:.4g}"
+                        where = f"{row['library']}, {row['regions']} regions"
+                        yield f"{where}, {what}: {row[what]:.4g}, ours {ours[what]:.4g}"

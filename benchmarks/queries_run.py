@@ -1,5 +1,6 @@
 """Environments and processes of the query benchmark: each library in its own, each run in a fresh process."""
 
+import contextlib
 import json
 import os
 import signal
@@ -22,7 +23,7 @@ class FailedError(Exception):
 
 
 def interpreter(library: str | None) -> str:
-    """The Python of a library's environment, which is made once for its requirements; ours where there is no library."""
+    """The Python of a library's environment, which is made once for its requirements; without a library, ours."""
     if library is None:
         return sys.executable
     requirements = HERE / f"requirements-queries-{library}.txt"
@@ -124,10 +125,8 @@ def _end(process: subprocess.Popen) -> None:
         if not left:
             break
         for pid in left:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL if process.poll() is None else signal.SIGTERM)
-            except ProcessLookupError:
-                pass
         process.poll()
         time.sleep(0.1)
     process.wait()

@@ -3,10 +3,10 @@
 A script of this folder is run in the environment of its library, in a fresh process:
 
     python with_opendp.py release costs.parquet --variant public --regions 50
-    python with_opendp.py noise small.parquet --variant public --regions 500 --releases 10
+    python with_opendp.py noise small.parquet --variant public --regions 50 --releases 200
 
-and prints one line of JSON. `release` is timed from opening the file to the answers; imports, and what a library starts
-once (Spark), are not in it. `noise` gives what every count and sum was off by, on a table where bounding changes nothing.
+and prints one line of JSON. `release` is timed from opening the file to the answers; imports, and what a library
+starts once (Spark), are not in it. `noise` releases many times, on a table where bounding changes nothing.
 """
 
 import argparse

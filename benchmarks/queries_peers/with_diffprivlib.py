@@ -1,9 +1,9 @@
 """diffprivlib: its functions, region by region, on rows that are bounded by hand, as it knows rows and no people.
 
-What it promises for one row at ε/5 holds for a person's five rows at ε; half of that goes to `histogram`, for the counts,
-and half to `sum`. Regions are disjoint, so they do not add up. `count_nonzero` and `mean` are not used, as they take the
-number of rows of a region as public; `sum` too cuts its answer at the number of rows times 100, which does not show here. The
-regions must be declared: it has no way to select them.
+What it promises for one row at ε/5 holds for a person's five rows at ε; half of that goes to `histogram`, for the
+counts, and half to `sum`. Regions are disjoint, so they do not add up. `count_nonzero` and `mean` are not used, as they
+take the number of rows of a region as public; `sum` cuts its answer at that number times 100, which does not show here.
+The regions must be declared: it has no way to select them.
 """
 
 import warnings

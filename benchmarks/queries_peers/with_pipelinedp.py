@@ -1,9 +1,9 @@
 """PipelineDP: its local backend, over tuples.
 
-Sums and means need a bound on regions and on rows in a region (`max_contributions` is refused for them): five regions, one
-row in each, which keeps more rows than one region and five rows, for the same noise. COUNT, SUM and MEAN asked together
-share one count and one sum about the middle of the bounds, each with half of ε and Laplace noise: its sums are so the
-closest that this bound allows. Where the regions are selected, that takes a third of ε and all of δ.
+`max_contributions=5` keeps five rows of each person. Private selection ends in an error with it (a bound on regions is
+not passed on), so there it is five regions with one row in each, which keeps more rows than one region with five, for
+the same noise. COUNT, SUM and MEAN asked together share one count and one sum about the middle of the bounds, each with
+half of ε and Laplace noise. Where the regions are selected, that takes a third of ε and all of δ.
 """
 
 import job
@@ -21,13 +21,16 @@ def release(task: job.Job) -> job.Answers:
         partition_extractor=lambda row: row[1],
         value_extractor=lambda row: row[2],
     )
+    if task.variant == "public":
+        bounds = {"max_contributions": job.MAX_ROWS}
+    else:
+        bounds = {"max_partitions_contributed": job.MAX_ROWS, "max_contributions_per_partition": 1}
     parameters = pipeline_dp.AggregateParams(
         metrics=[pipeline_dp.Metrics.COUNT, pipeline_dp.Metrics.SUM, pipeline_dp.Metrics.MEAN],
         noise_kind=pipeline_dp.NoiseKind.LAPLACE,
-        max_partitions_contributed=job.MAX_ROWS,
-        max_contributions_per_partition=1,
         min_value=job.LOW,
         max_value=job.HIGH,
+        **bounds,
     )
     public = task.names if task.variant == "public" else None
     found = engine.aggregate(rows, parameters, extractors, public_partitions=public)

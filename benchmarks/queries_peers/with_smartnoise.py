@@ -1,9 +1,10 @@
 """SmartNoise SQL: its private reader over a pandas frame.
 
 `max_ids: 5` keeps five rows of each person. It takes its ε for each column that it measures, so count and sum get half
-each; AVG would be a ratio with a count of its own, for a third share, so the mean is computed from the two. Keys cannot be declared: with `censor_dims: False` it returns every
-region of the table, which is right only where all of them are known to be there. With `censor_dims: True` a region is kept
-where a third measurement, of people, exceeds a threshold. What it says that it will spend is held to the budget.
+each; AVG would divide by a count of its own, for one share more, so the mean is computed from the two. Keys cannot be
+declared: with `censor_dims: False` it returns every region of the table, which is right only where all of them are known
+to be there. With `censor_dims: True` a region is kept where a third measurement, of people, exceeds a threshold. What it
+says that it will spend is held to the budget.
 """
 
 import warnings
@@ -25,7 +26,6 @@ def release(task: job.Job) -> job.Answers:
         "censor_dims": not public,
         "clamp_counts": False,
         "clamp_columns": True,
-        "rows": len(frame),
         "person": {"type": "int", "private_id": True},
         "region": {"type": "string"},
         "cost": {"type": "float", "lower": job.LOW, "upper": job.HIGH},
