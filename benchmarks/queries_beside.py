@@ -31,15 +31,15 @@ def _peer(name: str, environment: str, setting: str, **rest: Any) -> Library:
     return Library(name, queries_run.SCRIPTS / f"with_{environment}.py", setting, environment, **rest)
 
 
-OURS = Library(NAME_OF_OURS, queries_run.HERE / "queries_sitr.py", "DuckDB", noise=(50, 600, 200))
+OURS = Library(NAME_OF_OURS, queries_run.HERE / "queries_sitr.py", "over DuckDB.", noise=(50, 600, 200))
 FLOORS = (
     Library(
         "DuckDB, no noise",
         queries_run.SCRIPTS / "floor_duckdb.py",
-        "the bounded aggregate alone: five random rows of each person, then count and sum by region",
+        "the bounded aggregate alone: five random rows of each person, then count and sum by region.",
         variants=("public",),
     ),
-    Library("Spark, no noise", queries_run.SCRIPTS / "floor_spark.py", "the same in Spark 4.0", variants=("public",)),
+    Library("Spark, no noise", queries_run.SCRIPTS / "floor_spark.py", "the same in Spark 4.0.", variants=("public",)),
 )
 PEERS = (
     _peer(
@@ -66,8 +66,8 @@ PEERS = (
     _peer(
         "PipelineDP",
         "pipelinedp",
-        "local backend, max_contributions 5, Laplace noise; COUNT, SUM and MEAN share a count and a sum about the middle, "
-        "ε/2 each. Private: truncated geometric, ε/3 each, and five regions with one row in each.",
+        "local backend, max_contributions 5, Laplace noise; COUNT, SUM and MEAN share a count and a sum about the "
+        "middle, ε/2 each. Private: truncated geometric, ε/3 each, and five regions with one row in each.",
         in_regions=("private",),
         noise=(500, 600, 10),
     ),
@@ -142,7 +142,7 @@ def _measured(library: Library, variant: str, path: Path, folder: Path, options:
         }
         if library.noise:
             regions, rows_each, releases = library.noise
-            releases = min(releases, 2) if options.quick else releases
+            releases = max(releases // 10, 1) if options.quick else releases
             file = queries_data.small(folder, regions, rows_each)
             looked = call("noise", file, "--regions", str(regions), "--releases", str(releases))
             row |= _errors(file, looked["answers"], row["answers"])
@@ -182,10 +182,8 @@ def _check(row: dict[str, Any], library: Library, kept: dict[str, int]) -> None:
     """All regions are there, and their counts add up to what bounding leaves, but for noise."""
     if "failed" in row:
         return
-    off = (
-        sum(count for count, _, _ in row["answers"].values())
-        - kept["regions" if row["regions"] in library.in_regions else "rows"]
-    )
+    left = kept["regions" if row["regions"] in library.in_regions else "rows"]
+    off = sum(count for count, _, _ in row["answers"].values()) - left
     row["counts_off_by"] = off
     spread = row.get("count_error", 0.0) * (2 * REGIONS) ** 0.5  # the mean size of Laplace noise is its scale
     faults = []

@@ -1,8 +1,8 @@
 """OpenDP: its context over a Polars scan.
 
 Five rows of each identifier are kept by `truncate_per_group(5)`, so that one person moves all counts together by 5 and
-all sums by 500. Laplace noise, with ε halved between `len` and `sum`; under zCDP there would be more of it, as five rows
-may lie in one region. The regions are joined with `with_keys`; or they are kept where the noisy length exceeds a
+all sums by 500. Laplace noise, with ε halved between `len` and `sum`; under zCDP there would be more of it, as five
+rows may lie in one region. The regions are joined with `with_keys`; or they are kept where the noisy length exceeds a
 threshold that δ pays for. Costs are floats, whose rounding in a sum is paid for with noise by the declared length.
 """
 

@@ -2,9 +2,9 @@
 
 `max_ids: 5` keeps five rows of each person. It takes its ε for each column that it measures, so count and sum get half
 each; AVG would divide by a count of its own, for one share more, so the mean is computed from the two. Keys cannot be
-declared: with `censor_dims: False` it returns every region of the table, which is right only where all of them are known
-to be there. With `censor_dims: True` a region is kept where a third measurement, of people, exceeds a threshold. What it
-says that it will spend is held to the budget.
+declared: with `censor_dims: False` it returns every region of the table, which is right only where all of them are
+known to be there. With `censor_dims: True` a region is kept where a third measurement, of people, exceeds a threshold.
+What it says that it will spend is held to the budget.
 """
 
 import warnings

@@ -2,8 +2,8 @@
 
 `MaxRowsPerID(5)` bounds the rows; count and sum get half of ε each, with Laplace noise (zCDP would need more of it, as
 five rows may lie in one region), and the mean is their ratio: its `average` would be a third query with a share of its
-own. Regions come from a `KeySet`; or from `get_groups`, which takes δ and a tenth of ε. Each query bounds the rows anew.
-Starting Spark is not in the time.
+own. Regions come from a `KeySet`; or from `get_groups`, which takes δ and a tenth of ε. Each query bounds the rows
+anew. Starting Spark is not in the time.
 """
 
 import os
