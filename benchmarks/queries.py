@@ -10,9 +10,10 @@ Each library does the same job in an environment of its own, which is made the f
 import argparse
 import json
 import platform
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ import queries_run
 
 import sitr
 
-PARTS: dict[str, Callable[[Path, argparse.Namespace], Any]] = {"peers": queries_beside.run}
+# A part prints as it goes, and yields its rows.
+PARTS: dict[str, Callable[[Path, argparse.Namespace], Iterator[dict[str, Any]]]] = {"peers": queries_beside.run}
 FOLDER = queries_run.ROOT / "build" / "bench-queries"
 
 
@@ -46,14 +48,17 @@ def main() -> int:
     started = time.perf_counter()
     print(f"sitr {sitr.__version__}, Python {platform.python_version()}, DuckDB {duckdb.__version__}, ", end="")
     print(f"PyArrow {pyarrow.__version__}, PySpark {pyspark.__version__}\n")
-    results = {}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what was started is ended as well
+    results: dict[str, list[dict[str, Any]]] = {}
     for name, part in PARTS.items():
         if options.only in (None, name):
-            results[name] = part(FOLDER, options)
+            results[name] = []
+            for row in part(FOLDER, options):
+                results[name].append(row)
+                if options.json:  # after every row: a run that is stopped leaves what it found
+                    options.json.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
             print()
     print(f"The whole run took {time.perf_counter() - started:.0f} s.")
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     return 0
 
 

@@ -1,6 +1,7 @@
 """One job, ours beside the peers: a count, a sum and a mean for each of 50 regions, from ten million rows."""
 
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ PEERS = (
 )
 
 
-def run(folder: Path, options: Any) -> list[dict[str, Any]]:
+def run(folder: Path, options: Any) -> Iterator[dict[str, Any]]:
     """The table: each library on the same file, in turn."""
     rows = 100_000 if options.quick else options.rows
     path = queries_data.make(folder, rows, max(rows // ROWS_A_PERSON, 1), REGIONS)
@@ -107,8 +108,8 @@ def run(folder: Path, options: Any) -> list[dict[str, Any]]:
             _add_ratios(row, table)
             _show(row)
             table.append(row)
+            yield row
     _explain(chosen, table)
-    return table
 
 
 def _kept(path: Path) -> dict[str, int]:
@@ -245,7 +246,7 @@ def _explain(libraries: list[Library], table: list[dict[str, Any]]) -> None:
             print(f"  {line}")
 
 
-def _losses(table: list[dict[str, Any]]):
+def _losses(table: list[dict[str, Any]]) -> Iterator[str]:
     peers = {library.name for library in PEERS}
     for ours in table:
         if ours["library"] != NAME_OF_OURS or "seconds" not in ours:
