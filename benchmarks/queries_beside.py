@@ -97,7 +97,7 @@ def run(folder: Path, options: Any) -> Iterator[dict[str, Any]]:
     )
     chosen = [
         library
-        for library in (OURS, *FLOORS, *PEERS)
+        for library in (FLOORS[0], OURS, *FLOORS[1:], *PEERS)  # what is compared with comes first
         if options.library is None or options.library.lower() in library.name.lower() or library in (OURS, FLOORS[0])
     ]
     table: list[dict[str, Any]] = []
