@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..errors import InvalidArgument
+from ..query import consistency
 from ..query.aggregates import count, histogram
 from ..query.answer import Answer
 from ..query.explanation import Explanation
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 10**6  # of a unit; more count as so many
 POWERS = range(-10, 41)  # of two: where the bounds of a column are looked for
 COVERED = 0.995  # the part of the rows that found bounds hold
+ALARM = 1e-3  # the chance that noise alone is taken for a bin with rows, in all bins of a profile together
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,21 @@ class Profile:
         part = epsilon / len(self._questions)
         return tuple(question.explain(epsilon=part) for question in self._questions.values())
 
-    def release(self, *, epsilon: float, purpose: str | None = None) -> Profiled:
+    def release(self, *, epsilon: float, operation: str | None = None, purpose: str | None = None) -> Profiled:
         """Return what was found, for ε in all.
+
+        Args:
+            epsilon: In all.
+            operation: An id, to ask for the same again for nothing; that of a column's histogram ends in its name.
+            purpose: What for; a budget for that purpose is charged as well.
 
         Privacy: one histogram for the rows of units and one for each column, with equal parts of ε; each is charged.
         """
         part = epsilon / len(self._questions)
-        answers = {name: one.release(epsilon=part, purpose=purpose) for name, one in self._questions.items()}
+        answers = {
+            name: one.release(epsilon=part, operation=_named(operation, name), purpose=purpose)
+            for name, one in self._questions.items()
+        }
         facts = _facts(answers[""]) if "" in answers else None
         if facts is not None and isinstance(self.table.relation, Scan):
             self.table.database.learn(self.table.relation.table, facts)
@@ -98,16 +111,27 @@ SIZES = _geometric()
 EDGES = [*(-(2.0**power) for power in reversed(POWERS)), 0.0, *(2.0**power for power in POWERS)]
 
 
-def _kept(answer: Answer, column: str) -> list[float]:
-    """The counts that stand out of the noise; the others are noise, and there are many of them."""
-    return [
-        count if count > error else 0.0 for count, error in zip(answer.raw[column], answer.error95[column], strict=True)
-    ]
+def _named(operation: str | None, column: str) -> str | None:
+    return f"{operation} {column}" if operation is not None and column else operation
+
+
+def _standing_out(answer: Answer, column: str) -> float:
+    """How large a count has to be, not to be noise: of so many bins, none is mistaken but with the chance `ALARM`.
+
+    A single bin far out that is noise would make units of a million rows, or bounds of a billion.
+    """
+    noise, bins = answer.additive[column], len(answer.raw[column])
+    tail = math.log(bins / ALARM)
+    return noise.scale * (tail if noise.kind == "laplace" else math.sqrt(2 * tail))
 
 
 def _facts(answer: Answer) -> Facts:
-    counts = _kept(answer, "units")
-    units = sum(counts) or 1.0
+    """Up to the last bin that stands out the counts are taken as they are: their noise cancels."""
+    raw = np.asarray(answer.raw["units"], dtype=float)
+    out = np.nonzero(raw > _standing_out(answer, "units"))[0]
+    end = int(out[-1]) + 1 if out.size else 0
+    counts = [*consistency.counts(raw[:end]).tolist(), *([0] * (len(raw) - end))]
+    units = float(sum(counts)) or 1.0
     middles = [(low + high - 1) / 2 for low, high in itertools.pairwise(SIZES)]
     sizes = tuple((size, number / units) for size, number in zip(middles, counts, strict=True) if number)
     rows = sum(size * number for size, number in zip(middles, counts, strict=True))
@@ -115,7 +139,8 @@ def _facts(answer: Answer) -> Facts:
 
 
 def _bounds(answer: Answer) -> tuple[float, float]:
-    counts = _kept(answer, "rows")
+    least = _standing_out(answer, "rows")
+    counts = [count if count > least else 0.0 for count in answer.raw["rows"]]
     total, spare = sum(counts), (1 - COVERED) / 2
     if not total:
         return EDGES[0], EDGES[-1]

@@ -153,6 +153,15 @@ class Expression:
         """The value, or another where it is missing."""
         return Coalesce(self, expression(value))
 
+    def choose(self, value: Any, otherwise: Any) -> Expression:
+        """One value where this condition is true, and another where it is false or missing.
+
+        Example:
+            >>> print((Column("days") > 7).choose(1, 0))
+            case when days > 7 then 1 else 0
+        """
+        return Case(self, expression(value), expression(otherwise))
+
     def part(self, part: str) -> Expression:
         """A part of a date or a time: "year", "quarter", "month", "day", "weekday" (Monday is 0), "hour", "minute"."""
         return Part(self, _validate.choice("part", part, PARTS))
