@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any
 
 import pyarrow
@@ -24,6 +25,7 @@ DECLARED: dict[str, Any] = {
             "columns": {
                 "patient": {"type": "integer"},
                 "cost": {"type": "float"},
+                "day": {"type": "date", "bounds": [date(2025, 1, 1), date(2025, 12, 31)]},
                 "urgent": {"type": "boolean"},
                 "region": {"type": "string", "categories": ["north", "south"]},
             },
@@ -40,6 +42,7 @@ def visits() -> pyarrow.Table:
         {
             "patient": patients,
             "cost": [1.0 + place % 99 for place in places],
+            "day": [date(2025, 1, 1) + timedelta(days=place % 365) for place in places],
             "urgent": [place % 4 == 0 for place in places],
             "region": [("north", "south")[patient % 2] for patient in patients],
         }

@@ -1,5 +1,7 @@
 """What a question says of itself before it is paid for."""
 
+from datetime import date
+
 import pytest
 
 import sitr
@@ -49,6 +51,27 @@ def test_units_in_groups_have_unknown_rows(visits):
 def test_quantiles_are_explained_without_a_number(visits):
     explained = visits.aggregate(middle=sitr.median("cost", bounds=(0, 100))).explain(epsilon=1)
     assert "middle = quantile(cost, q=0.5)  told with the answer" in str(explained)
+
+
+def test_units_whose_rows_were_added_up_by_the_keys_have_one_row_in_a_group(visits):
+    groups = visits.per_unit("region", cost=sitr.sum("cost", bounds=(0, 500))).group_by("region")
+    question = groups.aggregate(cost=sitr.sum("cost"))
+    for asked, most in ((question, 2), (question.bounded(max_groups_per_unit=1), 1)):
+        bound = asked.explain(epsilon=1).plan.bound
+        assert (bound.groups, bound.rows_per_group) == (most, 1)
+    bound = question.bounded(max_rows_per_unit=3).explain(epsilon=1).plan.bound
+    assert bound.rows == 3
+
+
+def test_the_months_of_a_bounded_date_are_public_under_any_name(visits):
+    """A column of months that was derived is grouped by as its expression is."""
+    named = visits.derive(month=visits["day"].truncate("month"))
+    by_name = named.group_by("month").aggregate(n=sitr.count())
+    by_expression = visits.group_by(month=visits["day"].truncate("month")).aggregate(n=sitr.count())
+    added_up = named.per_unit("month", n=sitr.count(bounds=(0, 20))).group_by("month").aggregate(n=sitr.sum("n"))
+    for question in (by_name, by_expression, added_up):
+        assert question.explain(epsilon=1).plan.groups == 12
+        assert question.release(epsilon=1).value["month"][0] == date(2025, 1, 1)
 
 
 @pytest.mark.statistical

@@ -12,6 +12,7 @@ from ..accounting.notation import event_text
 from ..display import rounded_up, scientific
 from ..tables.relations import one_row_per_unit
 from .aggregates import Aggregate
+from .designs import Total
 from .estimates import Estimated, additive, of_sums
 from .facts import Facts
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
@@ -155,6 +156,9 @@ def _noise(one: Measurement) -> str:
     if isinstance(one, Ranks):
         return f"laplace, ± {3 * one.mechanism.scales[-1]:.3g} rows in a part"
     width = float(additive(np.zeros((1, 1)), np.ones(1), one.noise.scale, one.noise.kind).high[0])
+    if isinstance(one, Sums) and isinstance(one.design, Total):
+        grid = next(iter(one.measures.values())).grid
+        return f"{one.noise.kind}, ± {width * float(one.noise.unit * grid.step):.3g}"
     return f"{one.noise.kind}, ± {width:.3g} rows"
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from .. import _validate
 from ..errors import InvalidArgument
+from .calendar import buckets
 from .domains import FARTHEST, FINE, Domain, number
 
 Schema = Mapping[str, Domain]
@@ -414,11 +415,11 @@ class Truncated(Expression):
         return f"{self.unit}_of({self.value})"
 
     def domain(self, schema: Schema) -> Domain:
-        """Of the same kind, with the same bounds."""
+        """Of the same kind, with the same bounds; all that may be between them are public values."""
         inner = require(self.value, schema, "date", "timestamp")
         if inner.kind == "date" and self.unit == "hour":
             raise InvalidArgument(f"{self}: a date has no hour.")
-        return replace(inner, categories=None)
+        return replace(inner, categories=buckets(self.unit, inner) if inner.bounded else None)
 
 
 @dataclass(frozen=True, eq=False)
