@@ -102,3 +102,12 @@ def test_an_operation_returns_its_answer_whatever_was_learned_since(visits):
         question.release(epsilon=2, operation="visits")
     with pytest.raises(OperationTaken):
         question.release(epsilon=1, operation="visits", purpose="audit")
+
+
+@pytest.mark.parametrize("far", [2**22, 2**28, 2**40])
+def test_a_product_of_constants_does_not_leave_32_bits(visits, far):
+    """Numbers are counted in thousandths here, and so is the constant that they are compared with."""
+    thousandths = visits.derive(cost=visits["urgent"].choose(0.001, 1.5))
+    few = thousandths.filter(thousandths["cost"] < far)
+    assert few.aggregate(n=sitr.count()).release(epsilon=100).value["n"][0] > 5000
+    assert few.aggregate(n=sitr.histogram("cost", [0, 1, far])).release(epsilon=100).value["n"][0] > 1000

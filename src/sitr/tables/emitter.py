@@ -336,7 +336,8 @@ class Values:
     def _constant(self, one: Constant) -> Value:
         domain = one.domain({})
         if domain.kind == "number":
-            return ibis.literal(domain.span[0], type="int64")
+            # From text: engines take a small whole number for one of 32 bits, which a product of constants could leave.
+            return ibis.literal(str(domain.span[0])).cast("int64")
         return ibis.literal(one.value)
 
     def _plain(self, one: Expression) -> Value:
