@@ -113,7 +113,7 @@ def open(
     declaration: str | Path | Declaration,
     *,
     analyst: str | None = None,
-    ledger: Ledger | str | None = None,
+    ledger: Ledger | str | Path | None = None,
     frames: Mapping[str, Any] | None = None,
     memory: str | None = None,
 ) -> Database:
@@ -148,7 +148,7 @@ def open(
     return Database(declared, source, book, who)
 
 
-def _book(declared: Declaration, ledger: Ledger | str | None) -> Ledger:
+def _book(declared: Declaration, ledger: Ledger | str | Path | None) -> Ledger:
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is not None:
