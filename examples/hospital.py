@@ -58,7 +58,10 @@ source = "admissions.csv"
 public = true                                    # about nobody: it costs nothing to read
 key = "admission_type_id"
 columns.admission_type_id = {{ type = "integer", bounds = [1, 8] }}
-columns.admission = {{ type = "string", categories = ["emergency", "urgent", "elective", "newborn", "trauma", "unknown"] }}
+
+[tables.admissions.columns.admission]
+type = "string"
+categories = ["emergency", "urgent", "elective", "newborn", "trauma", "unknown"]
 """
 ADMISSIONS = """admission_type_id,admission
 1,emergency
@@ -197,8 +200,8 @@ def findings(rates: Answer, lengths: Answer, codes: Answer, middle: Answer) -> l
         low, high = min(sure, key=lambda row: row[1]), max(sure, key=lambda row: row[1])
         apart = "their intervals do not meet" if low[3] < high[2] else "though their intervals meet"
         found.append(
-            f"Of the age groups that are known to 3 points, those of {high[0]} come back soonest: {100 * high[1]:.1f} % "
-            f"within 30 days, against {100 * low[1]:.1f} % of {low[0]}; {apart}."
+            f"Of the age groups that are known to 3 points, those of {high[0]} come back soonest: "
+            f"{100 * high[1]:.1f} % within 30 days, against {100 * low[1]:.1f} % of {low[0]}; {apart}."
         )
         left_out = [age for age in AGES if age not in {row[0] for row in sure}]
         if left_out:
@@ -207,7 +210,8 @@ def findings(rates: Answer, lengths: Answer, codes: Answer, middle: Answer) -> l
     if long:
         longest, shortest = max(long, key=lambda row: row[1]), min(long, key=lambda row: row[1])
         found.append(
-            f"Stays that began as {longest[0]} are the longest, {longest[1]:.1f} days; as {shortest[0]}, {shortest[1]:.1f}."
+            f"Stays that began as {longest[0]} are the longest, {longest[1]:.1f} days; those as {shortest[0]} have "
+            f"{shortest[1]:.1f}."
         )
     (first, many), (second, fewer) = ranked(codes)[:2]
     found.append(

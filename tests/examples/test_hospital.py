@@ -44,7 +44,7 @@ def test_it_says_what_the_data_say(told):
     text, found = told
     assert any("The most common primary diagnosis is chronic ischaemic heart disease" in one for one in found)
     assert "Half of the stays have more than 15 medications, or as many." in found
-    assert any("against" in one and "of [50-60)" in one for one in found)
+    assert "come back soonest" in found[0]
     assert "sitr, which tries all, would keep" in text
 
 
