@@ -41,6 +41,11 @@ def clinic(ledger):
     return ledger
 
 
+def test_a_book_is_opened_by_its_path(tmp_path):
+    with Ledger.open(tmp_path / "book.db") as ledger, Ledger.open(str(tmp_path / "book.db")) as same:
+        assert ledger.id == same.id
+
+
 # Budgets and shares
 
 

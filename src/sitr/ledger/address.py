@@ -11,7 +11,7 @@ from .store import Store
 ADDRESSES = "sqlite:///book.db, postgresql://user@host/database, or memory://."
 
 
-def store_at(url: str, wait: float) -> tuple[Store, Path | None]:
+def store_at(url: str | Path, wait: float) -> tuple[Store, Path | None]:
     """Return the store that an address names, and the folder for large answers beside it.
 
     Raises:
@@ -22,6 +22,8 @@ def store_at(url: str, wait: float) -> tuple[Store, Path | None]:
         >>> store.place
         'memory'
     """
+    if isinstance(url, Path):
+        url = f"sqlite:///{url}"
     if not isinstance(url, str):
         raise InvalidArgument(f"{type(url).__name__} is not the address of a ledger.", do=ADDRESSES)
     if "://" not in url and url and not set(url) & set("@:"):  # a plain path; what has these signs may be an address

@@ -74,7 +74,7 @@ class Ledger:
     @classmethod
     def open(
         cls,
-        url: str,
+        url: str | Path,
         *,
         create: bool = True,
         expect: str | None = None,
@@ -85,7 +85,7 @@ class Ledger:
         """Open a book, or begin one.
 
         Args:
-            url: "sqlite:///book.db" or just "book.db", "postgresql://user@host/database", or "memory://".
+            url: "sqlite:///book.db" or just "book.db" or its path, "postgresql://user@host/database", or "memory://".
             create: Begin a new book where there is none; otherwise that is an error.
             expect: The id that the book must have.
             anchor: A file elsewhere, for an owner. It is compared with the book now, and gets a line for every charge.

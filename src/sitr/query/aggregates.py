@@ -63,7 +63,8 @@ class Aggregate:
                 continue
             domain = one.domain(schema)
             if self.kind not in ("count", "count_distinct") and not domain.ordered:
-                raise InvalidArgument(f"{self}: {one} is a {domain.kind}, and no number.")
+                hint = f"count what is true as 1: ({one}).choose(1, 0)." if domain.kind == "boolean" else ""
+                raise InvalidArgument(f"{self}: {one} is a {domain.kind}, and no number.", do=hint)
             if self.kind in DEGREES and self.kind != "count" and domain.kind != "number":
                 raise InvalidArgument(f"{self}: {one} is a {domain.kind}; it has a median, a min and a max.")
 

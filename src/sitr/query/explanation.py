@@ -10,7 +10,9 @@ import numpy as np
 from ..accounting import Bracket
 from ..accounting.notation import event_text
 from ..display import rounded_up, scientific
+from ..tables.relations import one_row_per_unit
 from .aggregates import Aggregate
+from .designs import Total
 from .estimates import Estimated, additive, of_sums
 from .facts import Facts
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
@@ -74,12 +76,16 @@ class Explanation:
     def _errors(self) -> list[str]:
         rows = [("answer", "95 % of errors within")]
         rows += [
-            (f"{name} = {aggregate}", f"± {self.errors[name]:.4g}{self._at(aggregate)}")
+            (f"{name} = {aggregate}", self._error(name, aggregate))
             for name, aggregate in self.plan.query.aggregates.items()
-            if name in self.errors
         ]
         width = max(len(row[0]) for row in rows)
         return [f"{name.ljust(width)}  {error}" for name, error in rows]
+
+    def _error(self, name: str, aggregate: Aggregate) -> str:
+        if name not in self.errors:
+            return "told with the answer: it depends on how close together the values are"
+        return f"± {self.errors[name]:.4g}{self._at(aggregate)}"
 
     def _at(self, aggregate: Aggregate) -> str:
         ratio = aggregate.kind in ("mean", "variance", "stddev", "covariance", "correlation")
@@ -89,14 +95,21 @@ class Explanation:
         bound = self.plan.bound
         if bound is None:
             return "Each row is a unit of its own: none is dropped."
+        if one_row_per_unit(self.plan.query.relation):
+            return "A unit has one row here: none is dropped."
         if bound.rows is not None:
-            what = f"{bound.rows} rows of a unit are kept at most"
+            what = f"{_some(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
         else:
-            what = f"{bound.groups} groups of a unit, and {bound.rows_per_group} of its rows in each, are kept at most"
+            groups, rows = bound.groups or 1, bound.rows_per_group or 1
+            what = f"{_some(groups, 'group')} of a unit, and {_some(rows, 'row')} in each, are kept at most"
         if self.kept is None:
             return f"{what}. How many rows that drops is not known: declare expected_units and expected_rows."
         dropped = 100 * (1 - self.kept)
-        return f"{what}: that drops about {dropped:.2g} % of the rows ({self.facts.source})."
+        if dropped < 1:  # a release does not see the few units with the most rows
+            part = "about 1 % of the rows or less"
+        else:
+            part = f"{'' if bound.rows is not None else 'at least '}about {dropped:.2g} % of the rows"
+        return f"{what}: that drops {part} ({self.facts.source})."
 
 
 def explained(
@@ -129,12 +142,23 @@ def explained(
     )
 
 
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
 def _noise(one: Measurement) -> str:
     if isinstance(one, Groups):
         return f"named from {one.selection.threshold} units, ± {one.selection.scale:.3g}"
     if isinstance(one, Ranks):
         return f"laplace, ± {3 * one.mechanism.scales[-1]:.3g} rows in a part"
     width = float(additive(np.zeros((1, 1)), np.ones(1), one.noise.scale, one.noise.kind).high[0])
+    if isinstance(one, Sums) and isinstance(one.design, Total):
+        grid = next(iter(one.measures.values())).grid
+        return f"{one.noise.kind}, ± {width * float(one.noise.unit * grid.step):.3g}"
     return f"{one.noise.kind}, ± {width:.3g} rows"
 
 

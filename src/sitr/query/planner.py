@@ -199,12 +199,14 @@ class _Planner:
         most = self.query.most_rows(self.declared)
         if most is None:
             return None
-        limits = self.query.limits
+        limits, one_in_group = self.query.limits, self.query.one_in_group()
+        if limits.max_rows_per_unit is None and not limits.by_group and one_in_group:
+            return Bound(groups=most if self.selects else min(most, self._known_groups()), rows_per_group=1)
         if limits.max_rows_per_unit is None and not limits.by_group:
             cost = epsilon if epsilon is not None else math.sqrt(2 * (rho or 1.0))
             noise = ratio("laplace", (cost or 1.0) / max(self.layout.parts, 1))
             return chosen_bound(self.facts, most, noise, self._known_groups())
-        return limits.bound(most)
+        return limits.bound(most, one_in_group=one_in_group)
 
     def _known_groups(self) -> int:
         return math.prod(len(key.known or (0,)) for key in self.keys)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
 from ..tables.declaration import Declaration
 from ..tables.domains import Domain
-from ..tables.expressions import Constant, Expression, Truncated
-from ..tables.relations import Relation, column_name, has_unit, private_tables, rows_per_unit
+from ..tables.expressions import Column, Constant, Expression
+from ..tables.relations import Relation, column_name, has_unit, per_unit_within, private_tables, rows_per_unit
 from ..tables.tally import Bound, Key
 from .aggregates import Aggregate
 
@@ -50,11 +50,12 @@ class Limits:
         """Whether groups are bounded."""
         return self.max_groups_per_unit is not None or self.max_rows_per_group is not None
 
-    def bound(self, most: int) -> Bound:
-        """Return the bound; no more rows than the owner allows."""
+    def bound(self, most: int, *, one_in_group: bool = False) -> Bound:
+        """Return the bound; no more rows than the owner allows, and one in a group where no unit has more there."""
         if self.by_group:
             groups = min(self.max_groups_per_unit or most, most)
-            return Bound(groups=groups, rows_per_group=min(self.max_rows_per_group or most // groups or 1, most))
+            rows = 1 if one_in_group else self.max_rows_per_group or most // groups or 1
+            return Bound(groups=groups, rows_per_group=min(rows, most))
         return Bound(rows=min(self.max_rows_per_unit or most, most))
 
 
@@ -121,6 +122,13 @@ class Query:
         """Return how many rows of a unit may be kept at most; None where each row is a unit."""
         return rows_per_unit(self.relation, declared) if has_unit(self.relation, declared) else None
 
+    def one_in_group(self) -> bool:
+        """Whether a unit has one row in a group at most, since its rows were added up by the same keys."""
+        added = per_unit_within(self.relation)
+        if added is None or not added.keys:
+            return False
+        return set(added.keys) <= {str(one.value) for one in self.groupings if isinstance(one.value, Column)}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the query as JSON holds it."""
         return {
@@ -146,7 +154,7 @@ def _known(grouping: Grouping, domain: Domain) -> tuple[Any, ...] | None:
     if grouping.values is not None:
         _check_listed(grouping, domain)
         return grouping.values
-    values = _declared(grouping.value, domain)
+    values = _declared(domain)
     return (*values, None) if values is not None and domain.nulls else values
 
 
@@ -167,44 +175,11 @@ def _check_listed(grouping: Grouping, domain: Domain) -> None:
         raise InvalidArgument(f"values of {grouping.name} repeat.")
 
 
-def _declared(value: Expression, domain: Domain) -> tuple[Any, ...] | None:
+def _declared(domain: Domain) -> tuple[Any, ...] | None:
     if domain.categories is not None:
         return domain.categories
     if domain.kind == "boolean":
         return (False, True)
     if domain.kind == "number" and domain.bounded and domain.span[1] - domain.span[0] < MOST_NUMBERS:
         return tuple(range(domain.span[0], domain.span[1] + 1))
-    if isinstance(value, Truncated) and domain.bounded:
-        return _buckets(value.unit, domain)
     return None
-
-
-def _buckets(unit: str, domain: Domain) -> tuple[Any, ...] | None:
-    """The begins of all years, months or days that meet the declared bounds."""
-    low, high = (float(end) for end in domain.ends)
-    if domain.kind == "date":
-        first, last = (datetime(1970, 1, 1) + timedelta(days=end) for end in (low, high))
-    else:
-        first, last = (datetime(1970, 1, 1) + timedelta(seconds=end) for end in (low, high))
-    found: list[Any] = []
-    begin = _begin(unit, first)
-    while begin <= last and len(found) <= MOST_GROUPS:
-        found.append(begin.date() if domain.kind == "date" else begin)
-        begin = _next(unit, begin)
-    return tuple(found)
-
-
-def _begin(unit: str, moment: datetime) -> datetime:
-    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-    if unit == "hour":
-        return moment.replace(minute=0, second=0, microsecond=0)
-    if unit == "week":
-        return day - timedelta(days=day.weekday())
-    months = {"year": 1, "quarter": (day.month - 1) // 3 * 3 + 1, "month": day.month}
-    return day.replace(day=1, month=months[unit]) if unit in months else day
-
-
-def _next(unit: str, begin: datetime) -> datetime:
-    if unit in ("hour", "day", "week"):
-        return begin + {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}[unit]
-    return _begin(unit, begin + timedelta(days={"year": 370, "quarter": 95, "month": 35}[unit]))

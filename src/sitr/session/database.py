@@ -16,7 +16,7 @@ from ..ledger.statement import Amount
 from ..query.facts import Facts
 from ..query.query import Query
 from ..tables.declaration import Declaration
-from ..tables.relations import Relation, Scan, private_tables, table_of
+from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within, private_tables, table_of
 from ..tables.source import Source
 from .question import Question, datasets
 from .table import PrivateTable
@@ -76,11 +76,14 @@ class Database:
     def facts(self, relation: Relation) -> Facts:
         """Return what is publicly known of how many units and rows a relation has, before filters."""
         names = private_tables(relation, self.declared)
-        known = [self._facts[name] for name in names if name in self._facts]
-        if known:
-            return known[0]
         table = table_of(self.declared, names[0])
-        return Facts(table.expected_units, table.expected_rows, source="by what is declared")
+        declared = Facts(table.expected_units, table.expected_rows, source="by what is declared")
+        known = next((self._facts[name] for name in names if name in self._facts), declared)
+        if one_row_per_unit(relation):
+            return Facts(known.units, known.units, source=known.source)
+        if per_unit_within(relation) is not None:
+            return Facts(known.units, source=known.source)
+        return known
 
     def learn(self, name: str, facts: Facts) -> None:
         """Take facts from an earlier release into account, for one table."""
@@ -114,7 +117,7 @@ def open(
     declaration: str | Path | Declaration,
     *,
     analyst: str | None = None,
-    ledger: Ledger | str | None = None,
+    ledger: Ledger | str | Path | None = None,
     frames: Mapping[str, Any] | None = None,
     memory: str | None = None,
 ) -> Database:
@@ -149,7 +152,7 @@ def open(
     return Database(declared, source, book, who)
 
 
-def _book(declared: Declaration, ledger: Ledger | str | None) -> Ledger:
+def _book(declared: Declaration, ledger: Ledger | str | Path | None) -> Ledger:
     if isinstance(ledger, Ledger):
         return ledger
     if ledger is not None:

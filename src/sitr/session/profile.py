@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..errors import InvalidArgument
+from ..query import consistency
 from ..query.aggregates import count, histogram
-from ..query.answer import Answer
+from ..query.answer import Additive, Answer
 from ..query.explanation import Explanation
 from ..query.facts import Facts
 from ..tables.relations import Scan, require_column
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 10**6  # of a unit; more count as so many
 POWERS = range(-10, 41)  # of two: where the bounds of a column are looked for
 COVERED = 0.995  # the part of the rows that found bounds hold
+FOUND = "by an earlier release, which does not see the few units with the most rows"
+ALARM = 0.01  # the chance that noise alone is taken for a bin with rows, in all bins of a profile together
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class Profiled:
 
     Attributes:
         facts: About units and rows; the database uses them from now on.
-        bounds: For each column, bounds that hold nearly all of its values: powers of two, or 0.
+        bounds: For each column, bounds that hold nearly all of its values: powers of two, or 0. Where units have many
+            rows it is a row of each, by chance, that they were found by.
         answers: The releases that it was found by.
     """
 
@@ -63,13 +70,21 @@ class Profile:
         part = epsilon / len(self._questions)
         return tuple(question.explain(epsilon=part) for question in self._questions.values())
 
-    def release(self, *, epsilon: float, purpose: str | None = None) -> Profiled:
+    def release(self, *, epsilon: float, operation: str | None = None, purpose: str | None = None) -> Profiled:
         """Return what was found, for ε in all.
+
+        Args:
+            epsilon: In all.
+            operation: An id, to ask for the same again for nothing; that of a column's histogram ends in its name.
+            purpose: What for; a budget for that purpose is charged as well.
 
         Privacy: one histogram for the rows of units and one for each column, with equal parts of ε; each is charged.
         """
         part = epsilon / len(self._questions)
-        answers = {name: one.release(epsilon=part, purpose=purpose) for name, one in self._questions.items()}
+        answers = {
+            name: one.release(epsilon=part, operation=_named(operation, name), purpose=purpose)
+            for name, one in self._questions.items()
+        }
         facts = _facts(answers[""]) if "" in answers else None
         if facts is not None and isinstance(self.table.relation, Scan):
             self.table.database.learn(self.table.relation.table, facts)
@@ -82,7 +97,9 @@ class Profile:
             units = self.table.per_unit(rows=count(bounds=(1, MOST_ROWS)))
             asked[""] = units.aggregate(units=histogram("rows", SIZES))
         for name in self.columns:
-            asked[name] = self.table.aggregate(rows=histogram(name, EDGES))
+            # One row of each unit, by chance: more of them would raise the noise by as much, and mostly by more.
+            question = self.table.aggregate(rows=histogram(name, EDGES))
+            asked[name] = question.bounded(max_rows_per_unit=1) if self.table.has_unit else question
         return asked
 
 
@@ -98,24 +115,49 @@ SIZES = _geometric()
 EDGES = [*(-(2.0**power) for power in reversed(POWERS)), 0.0, *(2.0**power for power in POWERS)]
 
 
-def _kept(answer: Answer, column: str) -> list[float]:
-    """The counts that stand out of the noise; the others are noise, and there are many of them."""
-    return [
-        count if count > error else 0.0 for count, error in zip(answer.raw[column], answer.error95[column], strict=True)
-    ]
+def _named(operation: str | None, column: str) -> str | None:
+    return f"{operation} {column}" if operation is not None and column else operation
+
+
+def _standing_out(noise: Additive, bins: int, together: int = 1) -> float:
+    """How large the count of some bins together has to be, not to be noise.
+
+    Of all runs of bins none is mistaken but with the chance `ALARM`: a single one far out that is noise would make
+    units of a million rows, or bounds of a billion. By Chernoff's bound on the sum of so many Laplace noises.
+    """
+    tail = math.log((bins if together == 1 else bins**2) * 2 / ALARM)
+    if noise.kind == "gaussian":
+        return noise.scale * math.sqrt(2 * together * tail)
+    slopes = np.linspace(0, 1, 1000)[1:-1]
+    return noise.scale * float(np.min((tail - together * np.log1p(-(slopes**2))) / slopes))
 
 
 def _facts(answer: Answer) -> Facts:
-    counts = _kept(answer, "units")
-    units = sum(counts) or 1.0
-    middles = [(low + high - 1) / 2 for low, high in itertools.pairwise(SIZES)]
-    sizes = tuple((size, number / units) for size, number in zip(middles, counts, strict=True) if number)
-    rows = sum(size * number for size, number in zip(middles, counts, strict=True))
-    return Facts(units, max(rows, 1.0), sizes, source="by an earlier release")
+    """Up to the last bin that stands out the counts are taken as they are, as their noise cancels.
+
+    Further out units are few: bins are taken together until their sum stands out, and it is spread over them.
+    """
+    raw, noise = np.asarray(answer.raw["units"], dtype=float), answer.additive["units"]
+    out = np.nonzero(raw > _standing_out(noise, len(raw)))[0]
+    end = int(out[-1]) + 1 if out.size else 0
+    counts = np.zeros(len(raw))
+    counts[:end] = consistency.counts(raw[:end])
+    least = [_standing_out(noise, len(raw), together) for together in range(1, len(raw) + 1)]
+    for last in range(end, len(raw)):
+        if (found := float(raw[end : last + 1].sum())) > least[last - end]:
+            counts[end : last + 1] = found / (last + 1 - end)
+            end = last + 1
+    units = float(counts.sum()) or 1.0
+    middles = np.array([(low + high - 1) / 2 for low, high in itertools.pairwise(SIZES)])
+    sizes = tuple(
+        (float(size), float(number / units)) for size, number in zip(middles, counts, strict=True) if number > 0
+    )
+    return Facts(units, max(float(middles @ counts), 1.0), sizes, source=FOUND)
 
 
 def _bounds(answer: Answer) -> tuple[float, float]:
-    counts = _kept(answer, "rows")
+    least = _standing_out(answer.additive["rows"], len(answer.raw["rows"]))
+    counts = [count if count > least else 0.0 for count in answer.raw["rows"]]
     total, spare = sum(counts), (1 - COVERED) / 2
     if not total:
         return EDGES[0], EDGES[-1]

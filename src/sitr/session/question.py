@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import _validate
-from ..errors import AlreadyAnswered, Cancelled, CannotCalibrate, EngineFailed, InvalidArgument
+from ..errors import (
+    AlreadyAnswered,
+    Cancelled,
+    CannotCalibrate,
+    EngineFailed,
+    InvalidArgument,
+    LedgerError,
+    OperationTaken,
+)
 from ..query.answer import Answer
 from ..query.execution import Execution
 from ..query.explanation import Explanation, explained
@@ -134,12 +142,17 @@ class Question:
             grant = database.ledger.reserve(*paid, operation=operation, **asked)
         except AlreadyAnswered:
             return self._finished(self._kept(str(operation)))
+        except OperationTaken:  # the same question has another plan where more is known of the data since
+            answered = self._answered(str(operation), asked)
+            if answered is None:
+                raise
+            return self._finished(answered)
         with grant:
             answer = self._run(made, progress)
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
             notes = answer.notes + (hint if before else ())
             answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes)
-            grant.commit(answer.to_dict())
+            grant.commit(answer.to_dict() | {"asked": _asked(asked)})
         return self._finished(answer)
 
     def _run(self, made: Plan, progress: Callable[[str], None]) -> Answer:
@@ -171,6 +184,15 @@ class Question:
     def _kept(self, operation: str) -> Answer:
         kept = self.database.ledger.answer(operation, analyst=self.database.analyst)
         return Answer.from_dict(kept.value, kept.entry, operation)
+
+    def _answered(self, operation: str, asked: Mapping[str, Any]) -> Answer | None:
+        """The answer under an id, if it is one to this very question."""
+        try:
+            kept = self.database.ledger.answer(operation, analyst=self.database.analyst).value
+        except LedgerError:
+            return None
+        same = isinstance(kept, Mapping) and kept.get("asked") == _asked(asked)
+        return self._kept(operation) if same else None
 
     def _planned(self, epsilon: float | None, delta: float | None, rho: float | None) -> tuple[Plan, Target]:
         database = self.database
@@ -216,6 +238,11 @@ class Question:
             if high / low < 1.001:
                 break
         return high
+
+
+def _asked(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked and for what purpose, as JSON holds it."""
+    return {"purpose": asked["purpose"], **json.loads(json.dumps(asked["request"]))}
 
 
 def datasets(query: Query, declared: Declaration) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from .. import _validate
 from ..errors import InvalidArgument
+from .calendar import buckets
 from .domains import FARTHEST, FINE, Domain, number
 
 Schema = Mapping[str, Domain]
@@ -152,6 +153,15 @@ class Expression:
     def fill_null(self, value: Any) -> Expression:
         """The value, or another where it is missing."""
         return Coalesce(self, expression(value))
+
+    def choose(self, value: Any, otherwise: Any) -> Expression:
+        """One value where this condition is true, and another where it is false or missing.
+
+        Example:
+            >>> print((Column("days") > 7).choose(1, 0))
+            case when days > 7 then 1 else 0
+        """
+        return Case(self, expression(value), expression(otherwise))
 
     def part(self, part: str) -> Expression:
         """A part of a date or a time: "year", "quarter", "month", "day", "weekday" (Monday is 0), "hour", "minute"."""
@@ -409,11 +419,11 @@ class Truncated(Expression):
         return f"{self.unit}_of({self.value})"
 
     def domain(self, schema: Schema) -> Domain:
-        """Of the same kind, with the same bounds."""
+        """Of the same kind, with the same bounds; all that may be between them are public values."""
         inner = require(self.value, schema, "date", "timestamp")
         if inner.kind == "date" and self.unit == "hour":
             raise InvalidArgument(f"{self}: a date has no hour.")
-        return replace(inner, categories=None)
+        return replace(inner, categories=buckets(self.unit, inner) if inner.bounded else None)
 
 
 @dataclass(frozen=True, eq=False)

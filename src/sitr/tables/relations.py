@@ -303,11 +303,24 @@ def has_unit(relation: Relation, declared: Declaration) -> bool:
 
 def rows_per_unit(relation: Relation, declared: Declaration) -> int:
     """Return how many rows of one unit are kept at most, by what was declared: after a join, the larger of the two."""
-    if isinstance(relation, PerUnit) and not relation.keys:
+    if one_row_per_unit(relation):
         return 1
     if isinstance(relation, (Filter, Derive, Select)):
         return rows_per_unit(relation.source, declared)
     return max(table_of(declared, name).max_rows_per_unit for name in private_tables(relation, declared))
+
+
+def per_unit_within(relation: Relation) -> PerUnit | None:
+    """Return the outermost step of a relation that adds up the rows of units, if there is one."""
+    while isinstance(relation, (Filter, Derive)):
+        relation = relation.source
+    return relation if isinstance(relation, PerUnit) else None
+
+
+def one_row_per_unit(relation: Relation) -> bool:
+    """Whether units have one row each, since their rows were added up."""
+    found = per_unit_within(relation)
+    return found is not None and not found.keys
 
 
 def _unit_name(relation: Relation, declared: Declaration) -> str | None:

@@ -1,0 +1,48 @@
+"""The years, months, weeks, days and hours between two public ends."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+
+from .domains import EPOCH, Domain
+
+MOST = 10**6  # that are listed
+
+
+@lru_cache(maxsize=64)
+def buckets(unit: str, domain: Domain) -> tuple[date, ...] | None:
+    """Return the begins of all years, months or days that meet the bounds of a domain; None where they are too many.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> [str(day) for day in buckets("month", Domain("date", Fraction(1), 0, 31))]
+        ['1970-01-01', '1970-02-01']
+    """
+    length = timedelta(days=1) if domain.kind == "date" else timedelta(seconds=1)
+    epoch = datetime(EPOCH.year, EPOCH.month, EPOCH.day)
+    first, last = (epoch + float(end) * length for end in domain.ends)
+    found: list[date] = []
+    begin = _begin(unit, first)
+    while begin <= last:
+        if len(found) == MOST:
+            return None
+        found.append(begin.date() if domain.kind == "date" else begin)
+        begin = _next(unit, begin)
+    return tuple(found)
+
+
+def _begin(unit: str, moment: datetime) -> datetime:
+    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    if unit == "hour":
+        return moment.replace(minute=0, second=0, microsecond=0)
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    months = {"year": 1, "quarter": (day.month - 1) // 3 * 3 + 1, "month": day.month}
+    return day.replace(day=1, month=months[unit]) if unit in months else day
+
+
+def _next(unit: str, begin: datetime) -> datetime:
+    if unit in ("hour", "day", "week"):
+        return begin + {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}[unit]
+    return _begin(unit, begin + timedelta(days={"year": 370, "quarter": 95, "month": 35}[unit]))

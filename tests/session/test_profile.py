@@ -1,0 +1,75 @@
+"""A profile finds rows of units and bounds of columns, and takes no noise for them."""
+
+import pyarrow
+import pytest
+
+import sitr
+from sitr.errors import InvalidArgument
+from sitr.tables.declaration import Declaration
+from tests.session.clinic import ROWS, SIZES, opened
+
+
+@pytest.mark.statistical
+def test_a_profile_finds_how_many_rows_units_have():
+    """At ε = 5 the noise has a scale of 0.2: beyond 8 in one of 111 bins with a chance of 111 e^-40, under 1e-9."""
+    with opened() as clinic:
+        found = clinic.table("visits").profile().release(epsilon=5).facts
+    assert [size for size, part in found.sizes if part > 0.01] == list(SIZES)
+    assert abs(found.units - sum(SIZES.values())) <= 8 * 8
+    assert abs(found.rows - ROWS) <= 8 * 8 * 8
+
+
+@pytest.mark.statistical
+def test_noise_is_not_taken_for_units_with_a_million_rows():
+    """At ε = 0.02 the noise has a scale of 50, and a profile takes noise for units with a chance of 0.01 at most.
+
+    Else units have 8 rows at most. Eight wrong ones of ten have a chance of at most 45 · 0.01^8, under 1e-9.
+    """
+    wrong = 0
+    for _ in range(10):
+        with opened() as clinic:
+            found = clinic.table("visits").profile().release(epsilon=0.02).facts
+        wrong += found.rows / found.units > 100
+    assert wrong < 8
+
+
+@pytest.mark.statistical
+def test_a_profile_finds_bounds_that_hold_nearly_all_values():
+    """20 rows of each of 500 units at ε = 50: scale 0.4, against thousands of rows in a bin."""
+    with opened() as clinic:
+        found = clinic.table("visits").profile("cost").release(epsilon=100)
+    assert found.bounds["cost"] == (1.0, 128.0)
+    assert "cost: bounds = [1, 128]" in str(found)
+
+
+def test_a_profile_with_an_operation_is_charged_once():
+    with opened() as clinic:
+        profile = clinic.table("visits").profile("cost")
+        first = profile.release(epsilon=1, operation="profile")
+        spent = clinic.ledger.spent("clinic").value
+        again = profile.release(epsilon=1, operation="profile")
+        assert clinic.ledger.spent("clinic").value == spent
+    assert [one.raw for one in first.answers] == [one.raw for one in again.answers]
+    assert [one.operation for one in again.answers] == ["profile", "profile cost"]
+
+
+def test_only_numbers_have_bounds():
+    with opened() as clinic, pytest.raises(InvalidArgument, match="no number"):
+        clinic.table("visits").profile("region")
+
+
+@pytest.mark.statistical
+def test_few_units_with_many_rows_are_found_together():
+    """Units of 100 to 900 rows, 30 in each bin or less: none stands out alone at ε = 0.5, which has a scale of 2.
+
+    Without them units would have 1 row on average; with them they have about (1000 + 240 · 300) / 1240 = 59, and the
+    noise of 111 bins at 900 rows moves that by far less than half.
+    """
+    sizes = [1] * 1000 + [100 + 800 * place // 240 for place in range(240)]
+    rows = pyarrow.table({"patient": [unit for unit, size in enumerate(sizes) for _ in range(size)]})
+    declared = {"unit": "patient", "max_rows_per_unit": 1000, "columns": {"patient": {"type": "integer"}}}
+    content = {"sitr": 1, "name": "clinic", "budgets": {"clinic": {"epsilon": 9}}, "tables": {"visits": declared}}
+    with sitr.open(Declaration.of(content), ledger="memory://", frames={"visits": rows}) as clinic:
+        found = clinic.table("visits").profile().release(epsilon=0.5).facts
+    assert abs(found.units - 1240) < 200
+    assert 0.5 < found.rows / sum(sizes) < 2

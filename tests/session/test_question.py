@@ -1,0 +1,113 @@
+"""What a question says of itself before it is paid for."""
+
+from datetime import date
+
+import pytest
+
+import sitr
+from sitr.errors import InvalidArgument, OperationTaken
+from sitr.query.facts import Facts
+from tests.session.clinic import opened
+
+KNOWN = Facts(1000, 4000, ((2.0, 0.5), (6.0, 0.5)), source="by an earlier release")
+
+
+@pytest.fixture
+def visits():
+    with opened() as clinic:
+        clinic.learn("visits", KNOWN)
+        yield clinic.table("visits")
+
+
+def test_bounding_is_told_in_words(visits):
+    question = visits.aggregate(n=sitr.count())
+    one = str(question.bounded(max_rows_per_unit=1).explain(epsilon=1))
+    assert "1 row of a unit is kept at most: that drops about 75 % of the rows (by an earlier release)." in one
+    six = str(question.bounded(max_rows_per_unit=6).explain(epsilon=1))
+    assert "6 rows of a unit are kept at most: that drops about 1 % of the rows or less" in six
+
+
+def test_a_bound_on_groups_drops_at_least_what_a_bound_on_rows_would(visits):
+    question = visits.group_by("region").aggregate(n=sitr.count())
+    explained = str(question.bounded(max_groups_per_unit=1, max_rows_per_group=2).explain(epsilon=1))
+    assert "1 group of a unit, and 2 rows in each, are kept at most: that drops at least about 50 %" in explained
+
+
+def test_units_whose_rows_were_added_up_have_one_row_each(visits):
+    units = visits.per_unit(cost=sitr.sum("cost", bounds=(0, 500)))
+    for table in (units, units.filter(units["cost"] > 10), units.derive(more=units["cost"] + 1)):
+        explained = table.aggregate(cost=sitr.mean("cost"), n=sitr.count()).explain(epsilon=1)
+        assert explained.plan.bound.rows == 1
+        assert explained.size == 1000
+        assert "A unit has one row here: none is dropped." in str(explained)
+
+
+def test_units_in_groups_have_unknown_rows(visits):
+    explained = visits.per_unit("region", n=sitr.count(bounds=(0, 10))).aggregate(k=sitr.count()).explain(epsilon=1)
+    assert explained.kept is None
+    assert explained.plan.bound.rows == 20
+
+
+def test_quantiles_are_explained_without_a_number(visits):
+    explained = visits.aggregate(middle=sitr.median("cost", bounds=(0, 100))).explain(epsilon=1)
+    assert "middle = quantile(cost, q=0.5)  told with the answer" in str(explained)
+
+
+def test_units_whose_rows_were_added_up_by_the_keys_have_one_row_in_a_group(visits):
+    groups = visits.per_unit("region", cost=sitr.sum("cost", bounds=(0, 500))).group_by("region")
+    question = groups.aggregate(cost=sitr.sum("cost"))
+    for asked, most in ((question, 2), (question.bounded(max_groups_per_unit=1), 1)):
+        bound = asked.explain(epsilon=1).plan.bound
+        assert (bound.groups, bound.rows_per_group) == (most, 1)
+    bound = question.bounded(max_rows_per_unit=3).explain(epsilon=1).plan.bound
+    assert bound.rows == 3
+
+
+def test_the_months_of_a_bounded_date_are_public_under_any_name(visits):
+    """A column of months that was derived is grouped by as its expression is."""
+    named = visits.derive(month=visits["day"].truncate("month"))
+    by_name = named.group_by("month").aggregate(n=sitr.count())
+    by_expression = visits.group_by(month=visits["day"].truncate("month")).aggregate(n=sitr.count())
+    added_up = named.per_unit("month", n=sitr.count(bounds=(0, 20))).group_by("month").aggregate(n=sitr.sum("n"))
+    for question in (by_name, by_expression, added_up):
+        assert question.explain(epsilon=1).plan.groups == 12
+        assert question.release(epsilon=1).value["month"][0] == date(2025, 1, 1)
+
+
+@pytest.mark.statistical
+def test_a_condition_is_counted_as_a_number(visits):
+    """A quarter of 7,000 rows; at ε = 100 and 20 rows a unit the scale is 0.2, and 35 is far beyond ln(1e9) of it."""
+    urgent = visits.derive(urgent=visits["urgent"].choose(1, 0))
+    answer = urgent.aggregate(rate=sitr.mean("urgent")).bounded(max_rows_per_unit=20).release(epsilon=100)
+    assert abs(answer.value["rate"][0] - 0.25) < 0.005
+
+
+def test_a_mean_of_a_condition_says_how_it_is_made_a_number(visits):
+    with pytest.raises(InvalidArgument, match="is a boolean, and no number") as refused:
+        visits.aggregate(rate=sitr.mean("urgent"))
+    assert refused.value.do == "count what is true as 1: (urgent).choose(1, 0)."
+
+
+def test_an_operation_returns_its_answer_whatever_was_learned_since(visits):
+    """What is known of the data chooses bounds, and so the plan; the question is the same."""
+    ledger, question = visits.database.ledger, visits.aggregate(n=sitr.count())
+    first = question.release(epsilon=1, operation="visits")
+    spent = ledger.spent("clinic").value
+    visits.database.learn("visits", Facts(1000, 1000, ((1.0, 1.0),)))
+    assert question.explain(epsilon=1).plan.event != first.event
+    again = question.release(epsilon=1, operation="visits")
+    assert (again.raw, again.event, again.entry) == (first.raw, first.event, first.entry)
+    assert ledger.spent("clinic").value == spent
+    with pytest.raises(OperationTaken):
+        question.release(epsilon=2, operation="visits")
+    with pytest.raises(OperationTaken):
+        question.release(epsilon=1, operation="visits", purpose="audit")
+
+
+@pytest.mark.parametrize("far", [2**22, 2**28, 2**40])
+def test_a_product_of_constants_does_not_leave_32_bits(visits, far):
+    """Numbers are counted in thousandths here, and so is the constant that they are compared with."""
+    thousandths = visits.derive(cost=visits["urgent"].choose(0.001, 1.5))
+    few = thousandths.filter(thousandths["cost"] < far)
+    assert few.aggregate(n=sitr.count()).release(epsilon=100).value["n"][0] > 5000
+    assert few.aggregate(n=sitr.histogram("cost", [0, 1, far])).release(epsilon=100).value["n"][0] > 1000
