@@ -28,7 +28,10 @@ def buckets(unit: str, domain: Domain) -> tuple[date, ...] | None:
         if len(found) == MOST:
             return None
         found.append(begin.date() if domain.kind == "date" else begin)
-        begin = _next(unit, begin)
+        try:
+            begin = _next(unit, begin)
+        except OverflowError:  # the year 9999 is Python's last
+            break
     return tuple(found)
 
 
