@@ -1,8 +1,8 @@
 """sitr: publish what you learn from sensitive data without exposing anyone in it.
 
 `sitr.open` opens a database by its declaration; `sitr.count()` and its like are what can be asked of it. The rooms
-below (`sitr.accounting`, `sitr.mechanisms`, `sitr.ledger`, `sitr.audit`) are imported by name. Importing `sitr` loads no
-engine.
+below (`sitr.accounting`, `sitr.mechanisms`, `sitr.ledger`, `sitr.audit`) are imported by name. Importing `sitr` loads
+no engine.
 
 Messages go to ``logging.getLogger("sitr")``, which is silent until the program that uses sitr asks for them.
 """

@@ -41,6 +41,7 @@ from .verification import Verification, verify
 
 REMEMBERED = 1000  # requests by many analysts, whose budgets are kept in memory
 LONGEST_REASON = 500
+RECENT = 3000  # entries that are looked through for the same question
 TRIES = 20  # how often a reservation is worked out again because a budget changed meanwhile
 
 
@@ -388,6 +389,39 @@ class Ledger:
         with grant:
             grant.commit(compute())
         return self.answer(grant.operation, analyst=analyst)
+
+    def asked_before(
+        self,
+        datasets: str | Iterable[str],
+        event: Event,
+        *,
+        analyst: str,
+        purpose: str | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> str | None:
+        """Return the operation under which an analyst was answered the very same lately, to be asked for again free.
+
+        Looks at the last thousands of entries, as an analyst of a ledger in PostgreSQL at none.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> ledger.asked_before("clinic", Laplace(noise_multiplier=4), analyst="amina") is None
+            True
+        """
+        wanted = Request(datasets, event, analyst, None, purpose, (), request).digest
+        found: str | None = None
+        try:
+            for entry in self.entries(after=max(self.head.seq - RECENT, 0)):
+                if entry.kind == "reserve" and entry.analyst == analyst and entry.record["request"] == wanted:
+                    found = entry.operation
+        except (LedgerUnavailable, NotPermitted):
+            return None
+        return found if found is not None and self._answered(found) else None
+
+    def _answered(self, operation: str) -> bool:
+        return any(entry.kind == "commit" for entry in self.store.operation(operation))
 
     def answer(self, operation: str, *, analyst: str) -> Answer:
         """Return a stored answer, with its date, to the analyst who asked for it; nothing runs and nothing is charged.

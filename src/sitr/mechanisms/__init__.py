@@ -5,6 +5,7 @@ Each is made by a plain function and is one object: its `event` is what a releas
 
 from .additive import AdditiveNoise, gaussian, laplace
 from .blueprint import Analysis, Blueprint
+from .histograms import HistogramQuantiles, QuantileIntervals, histogram_quantiles
 from .mechanism import Mechanism
 from .partitions import PartitionSelection, select_partitions
 from .propose import StableMedian, StableMode, ptr_median, ptr_mode
@@ -23,9 +24,11 @@ __all__ = [
     "BoundedSum",
     "BoundedVariance",
     "Estimate",
+    "HistogramQuantiles",
     "Mechanism",
     "PartitionSelection",
     "Quantile",
+    "QuantileIntervals",
     "Responses",
     "Selection",
     "StableMedian",
@@ -36,6 +39,7 @@ __all__ = [
     "bounded_variance",
     "exponential_mechanism",
     "gaussian",
+    "histogram_quantiles",
     "laplace",
     "permute_and_flip",
     "ptr_median",

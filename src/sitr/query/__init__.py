@@ -1,1 +1,1 @@
-"""Query: what is asked, what it will cost and how wrong it will be, and the answer."""
+"""Queries: counts, sums, means and what is computed of them, for each group of a table."""

@@ -15,7 +15,7 @@ from ..tables.expressions import Column, Expression
 # Which powers of a value have to be added up for it: 0 counts rows, 1 adds values, 2 adds squares too.
 DEGREES = {"count": 0, "sum": 1, "mean": 1, "variance": 2, "stddev": 2, "covariance": 1, "correlation": 2}
 OF_RANKS = ("quantile", "min", "max")
-MOST_BINS = 2**16
+MOST_BINS = 2**12
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class Aggregate:
 
     def check(self, schema: Mapping[str, Domain]) -> None:
         """Refuse what cannot be computed of the columns."""
+        if self.kind == "count" and self.bounds is not None:
+            raise InvalidArgument(f"{self}: bounds on a count are for the rows of one unit.", do="use per_unit(...).")
         for one in (self.value, self.other):
             if one is None:
                 continue
@@ -66,14 +68,18 @@ class Aggregate:
                 raise InvalidArgument(f"{self}: {one} is a {domain.kind}; it has a median, a min and a max.")
 
 
-def count(value: str | Expression | None = None) -> Aggregate:
+def count(value: str | Expression | None = None, *, bounds: tuple[int, int] | None = None) -> Aggregate:
     """Return how many rows there are, or in how many of them a value is not missing.
+
+    Args:
+        value: The value.
+        bounds: For the rows of one unit (`per_unit`): what their number is clipped to.
 
     Example:
         >>> print(count(), count("cost"))
         count() count(cost)
     """
-    return Aggregate("count", _value(value) if value is not None else None)
+    return Aggregate("count", _value(value) if value is not None else None, bounds=bounds)
 
 
 def count_units() -> Aggregate:

@@ -155,10 +155,10 @@ class Answer(Release):
             "aggregates": [
                 {
                     "name": name,
-                    "value": list(self.value[name]),
-                    "raw": list(self.raw[name]),
-                    "low": list(self.low[name]),
-                    "high": list(self.high[name]),
+                    **{
+                        what: [_coded(cell) for cell in getattr(self, what)[name]]
+                        for what in ("value", "raw", "low", "high")
+                    },
                     "error95": list(self.error95[name]),
                 }
                 for name in self.raw
@@ -175,7 +175,10 @@ class Answer(Release):
         """Return an answer that was kept."""
         keys = {one["name"]: [_decoded(cell) for cell in one["cells"]] for one in content["keys"]}
         parts = {one["name"]: one for one in content["aggregates"]}
-        column = {what: {name: one[what] for name, one in parts.items()} for what in ("value", "raw", "low", "high")}
+        column = {
+            what: {name: [_decoded(cell) for cell in one[what]] for name, one in parts.items()}
+            for what in ("value", "raw", "low", "high")
+        }
         return cls(
             value=keys | column["value"],
             error95={name: one["error95"] for name, one in parts.items()},

@@ -89,6 +89,45 @@ class Design:
         return np.asarray(total)
 
 
+@dataclass(frozen=True)
+class Total:
+    """The sum of one measure alone, where neither its mean nor a count is asked for.
+
+    Attributes:
+        measures: Its name.
+        ends: The bounds, in steps from 0.
+
+    Privacy: a row moves the sum by at most the larger end, in steps.
+
+    Example:
+        >>> design = Total(("x",), (-20, 80))
+        >>> design.unit({"x": 100})
+        80
+        >>> design.statistics({(("x", 0),): np.array([3]), (("x", 1),): np.array([120])}, {"x": 100})
+        array([[60]], dtype=object)
+    """
+
+    measures: tuple[str, ...]
+    ends: tuple[int, int]
+    degrees = (1,)
+    missing = False
+    count = 1
+
+    @property
+    def sums(self) -> tuple[Powers, ...]:
+        """How many rows have it, and the sum of the steps above the lower end."""
+        return tuple(((self.measures[0], power),) for power in (0, 1))
+
+    def unit(self, widths: dict[str, int]) -> int:
+        """Return what one row moves."""
+        return max(abs(end) for end in self.ends)
+
+    def statistics(self, moments: dict[Powers, Exact], widths: dict[str, int]) -> Exact:
+        """Return the exact sum, in steps."""
+        count, steps = (moments[powers].astype(object) for powers in self.sums)
+        return np.asarray(count * self.ends[0] + steps)[:, None]
+
+
 def _bernstein(at: int, degree: int, width: int) -> list[tuple[int, int]]:
     """C(d,a) k^a (w - k)^{d-a} as pairs of a power of k and its factor."""
     rest = degree - at

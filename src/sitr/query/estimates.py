@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import intervals
 from .aggregates import Aggregate
 from .answer import Additive
-from .designs import moment
+from .designs import Design, Total, moment
 from .measurements import Sums
 
 Floats = NDArray[np.float64]
@@ -52,6 +52,9 @@ def of_sums(aggregate: Aggregate, measured: Sums, noisy: Floats) -> Estimated:
             rows[-1] = 0.0
         return additive(noisy, rows, noise.scale, noise.kind, integers=integers)
     places = _axes(aggregate, measured)
+    if isinstance(design, Total):
+        grid = next(iter(measured.measures.values())).grid
+        return additive(noisy, np.array([float(noise.unit * grid.step)]), noise.scale, noise.kind, integers=integers)
     if aggregate.kind == "sum":
         return additive(noisy, _values(measured, places[0]), noise.scale, noise.kind, integers=integers)
     matrix = np.stack([moment(design, powers) for powers in _powers(aggregate.kind, places, len(design.degrees))])
@@ -81,6 +84,7 @@ def _axes(aggregate: Aggregate, measured: Sums) -> list[int]:
 def _values(measured: Sums, axis: int) -> Floats:
     """The value of a measure at each polynomial: Σx is the sum of the statistics with these weights."""
     low, high = (float(end) for end in _ends(measured, axis))
+    assert isinstance(measured.design, Design)
     powers = [0] * len(measured.design.degrees)
     count = moment(measured.design, tuple(powers))
     powers[axis] = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..mechanisms import Mechanism
 from ..tables.source import Source
 from ..tables.tally import Powers, Tally
 from . import consistency
+from .aggregates import OF_RANKS
 from .answer import Answer
 from .estimates import Estimated, additive, of_sums
 from .measurements import Bins, Distinct, Groups, Ranks, Sums, Units
@@ -44,9 +46,10 @@ class Execution:
         unsafe_key: int | None = None,
     ) -> None:
         self.plan, self.source, self.progress = plan, source, progress
+        self.schema = plan.query.relation.schema(source.declared)
         self.unsafe = {"unsafe_without_noise": True} if unsafe_without_noise else {}
         self.unsafe_key = unsafe_key
-        self._main: tuple[list[tuple[Any, ...]], Any] | None = None
+        self.notes: list[str] = []
 
     def answer(self) -> Answer:
         """Return the answer; it is not charged here."""
@@ -139,7 +142,32 @@ class Execution:
         return known[id(measured)]
 
     def _ranks(self, measured: Ranks) -> dict[str, Estimated]:
-        raise NotImplementedError
+        """Quantiles of all groups at once, in the units of the values."""
+        known: dict[int, dict[str, Estimated]] = self.__dict__.setdefault("_ranked", {})
+        if id(measured) not in known:
+            table = self._tables[id(measured.tally)]
+            groups, cells, counts = self.place(table), _cells(table), _whole(table, "sum0")
+            inside = (groups >= 0) & (cells >= 0)
+            order = np.argsort(groups[inside], kind="stable")
+            ends = np.searchsorted(groups[inside][order], np.arange(1, len(self.groups)))
+            split = [np.split(column[inside][order], ends) for column in (cells, counts)]
+            histograms = list(zip(*split, strict=True)) if self.groups else []
+            known[id(measured)] = self._quantiles(measured, histograms)
+        return known[id(measured)]
+
+    def _quantiles(self, measured: Ranks, histograms: list[Any]) -> dict[str, Estimated]:
+        if not histograms:
+            empty = np.empty(0)
+            return {name: Estimated(empty, empty, empty) for name in measured.wanted}
+        found = measured.mechanism.release(histograms, **self.unsafe).value
+        low, step = measured.measure.grid.span[0], float(measured.measure.grid.step)
+        made = {}
+        for at, name in enumerate(measured.wanted):
+            value, least, most = ((low + column[:, at]) * step for column in (found.estimate, found.low, found.high))
+            made[name] = Estimated(value, least, most)
+            rows = float(np.max(found.rank_error[:, at], initial=0.0))
+            self.notes.append(f"{name} is at most {rows:,.0f} rows from the rank that was asked for, with 95 %.")
+        return made
 
     def _histogram(self, name: str, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
         """An answer with a row for each group and bin."""
@@ -148,18 +176,35 @@ class Execution:
         table = self._tables[id(measured.tally)]
         bins = len(measured.edges) - 1
         exact = np.zeros((len(self.groups), bins), dtype=np.int64)
-        cells = _cells(table)
-        at = np.searchsorted(np.array(measured.edges), cells, side="right") - 1
+        at = _cells(table) - 1  # from the edge below it
         groups = self.place(table)
-        inside = (groups >= 0) & (at >= 0) & (at < bins) & (cells >= 0)
+        inside = (groups >= 0) & (at >= 0)
         np.add.at(exact, (groups[inside], at[inside]), _whole(table, "sum0")[inside])
         noisy = self._noisy(measured.noise, exact)
         column = additive(noisy.reshape(-1, 1), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True)
         repeated = {key: [cell for cell in cells for _ in range(bins)] for key, cells in keys.items()}
-        labels = measured.labels
+        labels = measured.edges
         texts = [f"[{labels[i]}, {labels[i + 1]}{']' if i == bins - 1 else ')'}" for i in range(bins)]
         repeated[f"{name}_bin"] = texts * len(self.groups)
         return self._made(repeated, {name: column})
+
+    def _possible(self, name: str) -> tuple[float, float]:
+        """Between which numbers an aggregate lies whatever the data are; means and their like are there already."""
+        aggregate, measured = self.plan.query.aggregates[name], self.plan.measurements[self.plan.places[name]]
+        if aggregate.kind in COUNTS:
+            return 0.0, math.inf
+        if aggregate.kind == "sum" and isinstance(measured, Sums):
+            ends = next(one.grid.ends for one in measured.measures.values() if str(one.value) == str(aggregate.value))
+            return 0.0 if ends[0] >= 0 else -math.inf, 0.0 if ends[1] <= 0 else math.inf
+        return -math.inf, math.inf
+
+    def _written(self, name: str) -> Callable[[NDArray[Any]], list[Any]]:
+        """How the numbers of a column are written: those of dates and times as such."""
+        value = self.plan.query.aggregates[name].value
+        domain = None if value is None else value.domain(self.schema)
+        if domain is None or domain.kind == "number" or self.plan.query.aggregates[name].kind not in OF_RANKS:
+            return lambda numbers: list(numbers.tolist())
+        return lambda numbers: [domain.moment(round(number)) for number in numbers.tolist()]
 
     def _made(self, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
         """The table, with counts that are whole and not negative, and intervals inside what is possible."""
@@ -167,11 +212,11 @@ class Execution:
         low, high, raw, error = {}, {}, {}, {}
         for name, one in found.items():
             counted = self.plan.query.aggregates[name].kind in COUNTS
-            value[name] = (consistency.counts(one.raw) if counted else one.raw).tolist()
-            raw[name] = one.raw.tolist()
-            least = np.maximum(one.low, 0.0) if counted else one.low
-            most = np.maximum(one.high, 0.0) if counted else one.high
-            low[name], high[name] = least.tolist(), most.tolist()
+            least, most = self._possible(name)
+            written = self._written(name)
+            value[name] = written(consistency.counts(one.raw) if counted else np.clip(one.raw, least, most))
+            raw[name] = written(one.raw)
+            low[name], high[name] = (written(np.clip(end, least, most)) for end in (one.low, one.high))
             error[name] = (np.maximum(one.high - one.raw, one.raw - one.low)).tolist()
         noises = {name: one.additive for name, one in found.items() if one.additive is not None}
         return Answer(
@@ -184,6 +229,7 @@ class Execution:
             low=low,
             high=high,
             additive=noises,
+            notes=tuple(self.notes),
         )
 
 

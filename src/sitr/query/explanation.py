@@ -167,7 +167,7 @@ def _noise(one: Measurement) -> str:
     if isinstance(one, Groups):
         return f"named from {one.selection.threshold} units, ± {one.selection.scale:.3g}"
     if isinstance(one, Ranks):
-        return "choice of a value"
+        return f"laplace, ± {3 * one.mechanism.scales[-1]:.3g} rows in a part"
     width = float(additive(np.zeros((1, 1)), np.ones(1), one.noise.scale, one.noise.kind).high[0])
     return f"{one.noise.kind}, ± {width:.3g} rows"
 

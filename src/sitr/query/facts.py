@@ -15,13 +15,13 @@ class Facts:
     Attributes:
         units: About how many units there are.
         rows: About how many rows.
-        rows_per_unit: About which part of the units has 1, 2, 3, … rows; the last part has that many or more.
+        sizes: Pairs of a number of rows and about which part of the units has so many.
         source: Where the facts come from, for people.
     """
 
     units: float | None = None
     rows: float | None = None
-    rows_per_unit: tuple[float, ...] = ()
+    sizes: tuple[tuple[float, float], ...] = ()
     source: str = "declared"
 
     @property
@@ -38,9 +38,9 @@ class Facts:
             >>> round(Facts(units=1000, rows=10000).kept(5), 3)
             0.41
         """
-        if self.rows_per_unit:
-            total = sum((at + 1) * part for at, part in enumerate(self.rows_per_unit))
-            return sum(min(at + 1, most) * part for at, part in enumerate(self.rows_per_unit)) / total if total else 1.0
+        if self.sizes:
+            total = sum(size * part for size, part in self.sizes)
+            return sum(min(size, most) * part for size, part in self.sizes) / total if total else 1.0
         if self.mean is None:
             return None
         if self.mean == 1:
@@ -53,9 +53,9 @@ def chosen_bound(facts: Facts, most: int, noise: float, groups: int) -> Bound:
 
     Example:
         >>> chosen_bound(Facts(units=1_000_000, rows=3_000_000), 50, noise=1.0, groups=50).rows
-        34
-        >>> chosen_bound(Facts(units=100, rows=300), 50, noise=1.0, groups=50).rows
-        2
+        22
+        >>> chosen_bound(Facts(units=1000, rows=3000), 50, noise=1.0, groups=50).rows
+        5
     """
     if facts.rows is None or facts.kept(1) is None:
         return Bound(rows=most)

@@ -53,8 +53,7 @@ def half_width(
         (277.18, 19.599...)
     """
     sizes, spreads = _checked(weights, scales, kind)
-    _validate.real("confidence", confidence, 0.01, HIGHEST)
-    missed = 1 - confidence
+    missed = 1 - _validate.real("confidence", confidence, 0.01, HIGHEST)
     if not sizes.size:
         return 0.0
     if integers and np.ptp(sizes) == 0:
@@ -84,8 +83,8 @@ def half_widths(
     """
     sizes = np.abs(np.asarray(weights, dtype=np.float64))
     spread = sizes * np.asarray(scales, dtype=np.float64)
-    missed = 1 - confidence
-    if kind == "gaussian":
+    missed = 1 - _validate.real("confidence", confidence, 0.01, HIGHEST)
+    if _validate.choice("kind", kind, KINDS) == "gaussian":
         found = -float(ndtri(missed / 2)) * UP * np.sqrt(np.einsum("...i,...i->...", spread, spread))
     elif spread.shape[-1] <= 2:
         found = _pairs(spread, missed)

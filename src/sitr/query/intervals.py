@@ -1,14 +1,14 @@
 """Estimates of means, variances, covariances and correlations from noisy statistics, and intervals that hold them.
 
-Rows have values t (and s) from 0 to 1, their places between public bounds. What was measured of each cell is in the
-last axis of `statistics`, in rows; t is the outer variable of a product:
+Rows have values t (and s) from 0 to 1, their places between public bounds. What was measured of each cell, in rows, is
+in the last axis of `statistics`; `moments` says which combinations of them are the sums that an aggregate is made of:
 
-| of | Laplace noise: products of Bernstein polynomials | Gaussian noise: products of Chebyshev polynomials |
-|---|---|---|
-| mean | Σ(1-t), Σt | n, Σ(2t-1) |
-| variance | Σ(1-t)², Σ2t(1-t), Σt² | n, Σ(2t-1), Σ(8t²-8t+1) |
-| covariance | Σ(1-t)(1-s), Σ(1-t)s, Σt(1-s), Σts | n, Σ(2s-1), Σ(2t-1), Σ(2t-1)(2s-1) |
-| correlation | all nine products of degree two | the six products of degree two at most: 1, s, s², t, ts, t² |
+| of | rows of `moments` |
+|---|---|
+| mean | Σ1, Σt |
+| variance | Σ1, Σt, Σt² |
+| covariance | Σ1, Σs, Σt, Σts |
+| correlation | Σ1, Σs, Σs², Σt, Σts, Σt² |
 
 An interval is what a test does not reject: exact for means, to second order for the rest (decision 0012). It speaks of
 the rows as they were measured. All of it is post-processing: it reads noisy numbers and public scales.
@@ -47,28 +47,17 @@ MOVED = 2.0  # times what the errors of estimated parameters move a test by: dec
 MEANS = 0.02  # of what may be missed: spent on each mean that bounds a covariance
 LEAST = 1e-9  # instead of 0, under a fraction
 
-# Moments as combinations of statistics, one row for each power of t.
-_ENDS = np.array([[1, 1, 1], [0, 0.5, 1], [0, 0, 1]])
-_WAVES = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.375, 0.5, 0.125]])
-_SIX = [0, 1, 2, 3, 4, 6]  # of the products of three by three: degree two at most
-_MEAN = {"laplace": np.array([[1.0, 1], [0, 1]]), "gaussian": _WAVES[:2, :2]}
-_VARIANCE = {"laplace": _ENDS, "gaussian": _WAVES}
-_COVARIANCE = {kind: np.kron(one, one) for kind, one in _MEAN.items()}
-_CORRELATION = {
-    "laplace": np.kron(_ENDS, _ENDS)[_SIX],
-    "gaussian": np.kron(_WAVES, _WAVES)[np.ix_(_SIX, _SIX)],
-}
-
 
 def mean(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the mean of t for each cell, from 0 to 1; 1/2 where noise left no rows on either side.
 
     Args:
-        statistics: Of shape (…, 2): the noisy statistics of a mean.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> mean([[60.0, 20.0], [-3.0, 2.0]], "laplace")
+        >>> moments = [[1, 1], [0, 1]]
+        >>> mean([[60.0, 20.0], [-3.0, 2.0]], moments)
         array([0.25, 1. ])
     """
     return _mean(*_moments(statistics, moments))
@@ -78,11 +67,12 @@ def variance(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the variance of t for each cell (over n), from 0 to 1/4.
 
     Args:
-        statistics: Of shape (…, 3): the noisy statistics of a variance.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> variance([[40.0, 20.0, 40.0], [100.0, 0.0, 0.0]], "laplace")
+        >>> moments = [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]]
+        >>> variance([[40.0, 20.0, 40.0], [100.0, 0.0, 0.0]], moments)
         array([0.15, 0.  ])
     """
     return _variance(*_moments(statistics, moments))
@@ -92,11 +82,12 @@ def standard_deviation(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the root of `variance`, from 0 to 1/2.
 
     Args:
-        statistics: Of shape (…, 3): the noisy statistics of a variance.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> standard_deviation([[50.0, 0.0, 50.0]], "laplace")
+        >>> moments = [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]]
+        >>> standard_deviation([[50.0, 0.0, 50.0]], moments)
         array([0.5])
     """
     return np.sqrt(variance(statistics, moments))
@@ -106,11 +97,12 @@ def covariance(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the covariance of t and s for each cell (over n), from -1/4 to 1/4.
 
     Args:
-        statistics: Of shape (…, 4): the noisy statistics of a covariance.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> covariance([[50.0, 0.0, 0.0, 50.0], [25.0, 25.0, 25.0, 25.0]], "laplace")
+        >>> moments = np.kron([[1, 1], [0, 1]], [[1, 1], [0, 1]])
+        >>> covariance([[50.0, 0.0, 0.0, 50.0], [25.0, 25.0, 25.0, 25.0]], moments)
         array([0.25, 0.  ])
     """
     return _covariance(*_moments(statistics, moments))
@@ -120,11 +112,14 @@ def correlation(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the correlation of t and s for each cell, from -1 to 1; 0 where a column seems constant.
 
     Args:
-        statistics: Of shape (…, 9) for Laplace and (…, 6) for Gaussian noise.
-        kind: "laplace" or "gaussian": which statistics they are.
+        statistics: Noisy, of shape (…, k), in rows.
+        moments: Of shape (m, k): the sums as combinations of the statistics.
 
     Example:
-        >>> correlation([[40.0, 0, 10, 0, 0, 0, 10, 0, 40], [9.0, 0, 0, 0, 0, 0, 0, 0, 0]], "laplace")
+        >>> moments = np.kron([[1, 1, 1], [0, 0.5, 1], [0, 0, 1]], [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]])[
+        ...     [0, 1, 2, 3, 4, 6]
+        ... ]
+        >>> correlation([[40.0, 0, 10, 0, 0, 0, 10, 0, 40], [9.0, 0, 0, 0, 0, 0, 0, 0, 0]], moments)
         array([0.6, 0. ])
     """
     count, s, ss, t, ts, tt = _moments(statistics, moments)
@@ -148,19 +143,19 @@ def mean_interval(
 
     Args:
         statistics: As for `mean`.
+        moments: As for `mean`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = mean_interval([[60.0, 20.0], [-3.0, 2.0]], 1.0, "laplace")
+        >>> moments = [[1, 1], [0, 1]]
+        >>> low, high = mean_interval([[60.0, 20.0], [-3.0, 2.0]], moments, 1.0, "laplace")
         >>> low.round(3), high.round(3)
         (array([0.22, 0.  ]), array([0.278, 1.   ]))
     """
-    return _by_cells(
-        _means, mean, statistics, _Noise.of(scales, kind, step, confidence, np.asarray(moments, dtype=np.float64))
-    )
+    return _by_cells(_means, mean, statistics, _Noise.of(scales, kind, step, confidence, _matrix(moments)))
 
 
 def variance_interval(
@@ -179,22 +174,19 @@ def variance_interval(
 
     Args:
         statistics: As for `variance`.
+        moments: As for `variance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = variance_interval([[400.0, 200.0, 400.0], [2.0, 3.0, -1.0]], 1.0, "laplace")
+        >>> moments = [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]]
+        >>> low, high = variance_interval([[400.0, 200.0, 400.0], [2.0, 3.0, -1.0]], moments, 1.0, "laplace")
         >>> low.round(4), high.round(4)
         (array([0.1487, 0.    ]), array([0.1513, 0.25  ]))
     """
-    return _by_cells(
-        _variances,
-        variance,
-        statistics,
-        _Noise.of(scales, kind, step, confidence, np.asarray(moments, dtype=np.float64)),
-    )
+    return _by_cells(_variances, variance, statistics, _Noise.of(scales, kind, step, confidence, _matrix(moments)))
 
 
 def standard_deviation_interval(
@@ -210,13 +202,15 @@ def standard_deviation_interval(
 
     Args:
         statistics: As for `variance`.
+        moments: As for `variance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = standard_deviation_interval([[400.0, 200.0, 400.0]], 1.0, "laplace")
+        >>> moments = [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]]
+        >>> low, high = standard_deviation_interval([[400.0, 200.0, 400.0]], moments, 1.0, "laplace")
         >>> low.round(4), high.round(4)
         (array([0.3857]), array([0.3889]))
     """
@@ -240,22 +234,19 @@ def covariance_interval(
 
     Args:
         statistics: As for `covariance`.
+        moments: As for `covariance`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = covariance_interval([[400.0, 100.0, 100.0, 400.0]], 1.0, "laplace")
+        >>> moments = np.kron([[1, 1], [0, 1]], [[1, 1], [0, 1]])
+        >>> low, high = covariance_interval([[400.0, 100.0, 100.0, 400.0]], moments, 1.0, "laplace")
         >>> low.round(4), high.round(4)
         (array([0.1483]), array([0.1517]))
     """
-    return _by_cells(
-        _covariances,
-        covariance,
-        statistics,
-        _Noise.of(scales, kind, step, confidence, np.asarray(moments, dtype=np.float64)),
-    )
+    return _by_cells(_covariances, covariance, statistics, _Noise.of(scales, kind, step, confidence, _matrix(moments)))
 
 
 def correlation_interval(
@@ -275,30 +266,35 @@ def correlation_interval(
 
     Args:
         statistics: As for `correlation`.
+        moments: As for `correlation`.
         scales: Of the noises, in rows.
         kind: "laplace" or "gaussian".
-        confidence: At least this often the interval holds the truth.
+        confidence: At least this often the interval holds the truth; from 0.5 to 0.99.
         step: What the noises are multiples of, in rows; 0 if that is much less than the scales.
 
     Example:
-        >>> low, high = correlation_interval([[400.0, 0, 100, 0, 0, 0, 100, 0, 400]], 1.0, "laplace")
+        >>> moments = np.kron([[1, 1, 1], [0, 0.5, 1], [0, 0, 1]], [[1, 1, 1], [0, 0.5, 1], [0, 0, 1]])[
+        ...     [0, 1, 2, 3, 4, 6]
+        ... ]
+        >>> low, high = correlation_interval([[400.0, 0, 100, 0, 0, 0, 100, 0, 400]], moments, 1.0, "laplace")
         >>> low.round(3), high.round(3)
         (array([0.593]), array([0.607]))
     """
     return _by_cells(
-        _correlations,
-        correlation,
-        statistics,
-        _Noise.of(scales, kind, step, confidence, np.asarray(moments, dtype=np.float64)),
+        _correlations, correlation, statistics, _Noise.of(scales, kind, step, confidence, _matrix(moments))
     )
 
 
 # Estimates, from moments.
 
 
+def _matrix(moments: ArrayLike) -> Floats:
+    return np.atleast_2d(np.asarray(moments, dtype=np.float64))
+
+
 def _moments(statistics: ArrayLike, moments: ArrayLike) -> Floats:
     """Return the moments, first axis, of cells."""
-    design = np.asarray(moments, dtype=np.float64)
+    design = _matrix(moments)
     return np.asarray(np.moveaxis(_cells(statistics, design) @ design.T, -1, 0))
 
 
@@ -344,7 +340,7 @@ class _Noise:
     @classmethod
     def of(cls, scales: ArrayLike, kind: Kind, step: float, confidence: float, design: Floats) -> _Noise:
         _validate.choice("kind", kind, KINDS)
-        _validate.real("confidence", confidence, 0.5, 0.995)  # a part of what is missed is more than half_width takes
+        _validate.real("confidence", confidence, 0.5, 0.99)  # a part of what is missed is more than half_width takes
         _validate.real("step", step, 0, 1e9)
         found = _validate.reals("scales", scales, 0, 1e15)
         if found.shape not in ((), (1,), (design.shape[1],)):
@@ -462,8 +458,9 @@ def _covariances(cells: Floats, noise: _Noise) -> Interval:
 
 
 def _feasible(ones: Interval, others: Interval) -> Interval:
-    """Return the least and largest covariance that two means allow (Fréchet): -1/4 and 1/4 where they are not known."""
-    (a, b), (c, d) = (np.nan_to_num(one, nan=0.5) for one in (ones, others))
+    """Return the least and largest covariance that two means allow (Fréchet); where no mean was kept, it is any."""
+    a, c = (np.nan_to_num(low, nan=0.0) for low, _ in (ones, others))
+    b, d = (np.nan_to_num(high, nan=1.0) for _, high in (ones, others))
     least = -np.minimum(np.minimum(b * d, (1 - a) * (1 - c)), 0.25)
     return least, np.minimum(np.minimum(b * (1 - c), d * (1 - a)), 0.25)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..accounting import Event
-from ..mechanisms import PartitionSelection
+from ..mechanisms import HistogramQuantiles, PartitionSelection
 from ..tables.tally import Measure, Tally
-from .designs import Design
+from .designs import Design, Total
 from .noise import Noise
 
 
@@ -17,7 +17,7 @@ from .noise import Noise
 class Sums:
     """Counts, and sums of values and of their squares and products, in the statistics of one design."""
 
-    design: Design
+    design: Design | Total
     measures: Mapping[str, Measure]
     noise: Noise
 
@@ -31,6 +31,8 @@ class Sums:
         """What is measured, for people."""
         if not self.measures:
             return "rows"
+        if isinstance(self.design, Total):
+            return f"sum of {next(iter(self.measures.values())).value}"
         what = {0: "rows with", 1: "rows and sum of", 2: "rows, sum and squares of"}[max(self.design.degrees)]
         return f"{what} {' and '.join(str(one.value) for one in self.measures.values())}"
 
@@ -91,8 +93,7 @@ class Bins:
 
     name: str
     tally: Tally
-    edges: tuple[int, ...]
-    labels: tuple[Any, ...]
+    edges: tuple[Any, ...]
     noise: Noise
 
     @property
@@ -113,12 +114,12 @@ class Ranks:
     measure: Measure
     wanted: Mapping[str, float]
     tally: Tally
-    mechanism: Any
+    mechanism: HistogramQuantiles
 
     @property
     def event(self) -> Event:
         """What it costs."""
-        return self.mechanism.event  # type: ignore[no-any-return]
+        return self.mechanism.event
 
     @property
     def label(self) -> str:

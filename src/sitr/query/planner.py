@@ -11,15 +11,16 @@ from typing import Any
 from .. import _validate
 from ..accounting import Event, compose
 from ..errors import InvalidArgument, NotAllowed
-from ..mechanisms import select_partitions
+from ..mechanisms import histogram_quantiles, select_partitions
+from ..mechanisms.histograms import MOST_CELLS
 from ..mechanisms.partitions import MOST_GROUPS as MOST_SELECTED
 from ..tables.declaration import Declaration
 from ..tables.domains import FINE, Domain
-from ..tables.expressions import Expression
-from ..tables.relations import table_of
+from ..tables.expressions import Bucket, Expression
+from ..tables.relations import Filter, table_of
 from ..tables.tally import Bound, Key, Measure, Powers, Tally
-from .aggregates import DEGREES, MOST_BINS, OF_RANKS, Aggregate
-from .designs import Design
+from .aggregates import DEGREES, OF_RANKS, Aggregate
+from .designs import Design, Total
 from .facts import Facts, chosen_bound
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
 from .noise import LARGEST, Kind, Noise, Reach, deviation, ratio, rho_of
@@ -27,7 +28,8 @@ from .query import Query
 
 FARTHEST = 2**58  # steps in the sum of all rows that may ever be
 KEYS = 0.2  # the part of ε that the choice of groups takes, where no count of units is asked for
-CELLS = 2**10  # of the grid on which quantiles are found, at least where the values have so many
+CELLS = 2**20  # of the grids on which quantiles of all groups are found; each group has so few at least:
+FEWEST_CELLS = 2**8
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class _Planner:
         self.keys = query.keys(declared)
         self.selects = any(key.known is None for key in self.keys)
         self.layout, self.places = _layout(query, self.schema, selects=self.selects)
+        self.totals = self._totals()
         self.max_rows = max(table_of(declared, name).max_rows for name in query.relation.tables())
 
     def plan(self) -> Plan:
@@ -149,6 +152,13 @@ class _Planner:
             places |= {name: 0 for name, one in self.query.aggregates.items() if one.kind == "count_units"}
         event = compose(*(one.event for one in measured))
         return Plan(self.query, self.keys, self.bound, tuple(measured), self._tally(measured), event, self.kind, places)
+
+    def _totals(self) -> set[Design]:
+        """The designs of which nothing but a sum is asked for."""
+        asked: dict[int, set[str]] = {}
+        for name, place in self.places.items():
+            asked.setdefault(place, set()).add(self.query.aggregates[name].kind)
+        return {design for place, (design, _) in enumerate(self.layout.designs) if asked[place] == {"sum"}}
 
     # The price
 
@@ -237,8 +247,11 @@ class _Planner:
     def _sums(self, design: Design, values: Mapping[str, tuple[Expression, Any]]) -> Sums:
         finest = self._finest(max(sum(design.degrees), 1))
         measures = {name: self._measure(value, bounds, finest) for name, (value, bounds) in values.items()}
-        made = Sums(design, measures, self._noise(self._reach(), 1))
-        return replace(made, noise=self._noise(self._reach(), design.unit(made.widths)))
+        used: Design | Total = design
+        if design in self.totals:
+            used = Total(design.measures, next(iter(measures.values())).grid.span)
+        made = Sums(used, measures, self._noise(self._reach(), 1))
+        return replace(made, noise=self._noise(self._reach(), used.unit(made.widths)))
 
     def _finest(self, degree: int) -> int:
         """How many steps bounds may be apart: no sum over all rows leaves 64 bits, and the noise can be drawn."""
@@ -258,20 +271,17 @@ class _Planner:
 
     def _bins(self, name: str, one: Aggregate) -> Bins:
         assert one.value is not None
-        domain = one.value.domain(self.schema)
-        measure = self._measure(one.value, None if domain.bounded else _padded(domain, one.bounds), MOST_BINS)
-        low, high = measure.grid.span
-        ends = [math.ceil(domain.measure(edge) / measure.grid.step) for edge in one.edges]
-        edges = tuple(min(max(end, low), high + 1) - low for end in (*ends[:-1], ends[-1] + 1))
-        tally = Tally(self.query.relation, self.keys, self.bound, {"cell": measure}, cells="cell")
-        return Bins(name, tally, edges, one.edges, self._noise(self._reach(), 1))
+        inside = Filter(self.query.relation, one.value.between(one.edges[0], one.edges[-1]))
+        bucket = Bucket(one.value, one.edges[:-1])
+        measure = Measure(bucket, bucket.domain(self.schema))
+        tally = Tally(inside, self.keys, self.bound, {"cell": measure}, cells="cell")
+        return Bins(name, tally, one.edges, self._noise(self._reach(), 1))
 
     def _ranks(self, wanted: tuple[tuple[str, Aggregate], ...]) -> Ranks:
         first = wanted[0][1]
         assert first.value is not None
-        measure = self._measure(first.value, first.bounds, CELLS)
-        from ..mechanisms import histogram_quantiles
-
+        cells = min(max(CELLS // max(self._known_groups(), 1), FEWEST_CELLS), MOST_CELLS)
+        measure = self._measure(first.value, first.bounds, cells - 1)
         mechanism = histogram_quantiles(
             q=[one.q or 0.0 for _, one in wanted],
             cells=measure.width + 1,
@@ -306,12 +316,6 @@ def _tightened(domain: Domain, bounds: Any) -> Domain:
         raise InvalidArgument("bounds are not in order, or outside the declared ones.")
     grid = Fraction(1, math.lcm(low.denominator, high.denominator)) if domain.float else domain.step
     return replace(domain, step=grid, lower=math.ceil(low / grid), upper=math.floor(high / grid))
-
-
-def _padded(domain: Domain, bounds: Any) -> tuple[Fraction, Fraction]:
-    """Bounds with some room, so that what lies outside of all bins is not moved into one."""
-    low, high = (domain.measure(end) for end in bounds)
-    return low - (high - low) / 64, high + (high - low) / 64
 
 
 def _layout(query: Query, schema: Mapping[str, Domain], *, selects: bool) -> tuple[Layout, dict[str, int]]:

@@ -19,7 +19,7 @@ from ..query.query import Query
 from ..tables.declaration import Declaration
 from ..tables.relations import Relation, Scan, private_tables, table_of
 from ..tables.source import Source
-from .question import Question
+from .question import Question, datasets
 from .table import PrivateTable
 
 NO_FIT = "does not fit"  # what is said to be left after an event that a budget has no room for
@@ -106,11 +106,6 @@ class Database:
             if f"{dataset}/analyst/{self.analyst}" in known:
                 found.append((f"{dataset}/analyst/{self.analyst}", {"analyst": self.analyst}))
         return found
-
-
-def datasets(query: Query, declared: Declaration) -> tuple[str, ...]:
-    """Return the budgets that pay for a query: that of every private table that it reads."""
-    return tuple(sorted({table_of(declared, name).dataset for name in private_tables(query.relation, declared)}))
 
 
 def _percent(share: float) -> str:

@@ -14,6 +14,8 @@ from ..query.execution import Execution
 from ..query.explanation import Explanation, expected_sizes, explained
 from ..query.planner import Plan, Target, plan
 from ..query.query import Limits, Query
+from ..tables.declaration import Declaration
+from ..tables.relations import private_tables, table_of
 
 if TYPE_CHECKING:
     from .database import Database
@@ -23,11 +25,7 @@ HIGHEST = 100.0  # ε that is tried
 
 
 class Question:
-    """A query on a database; made by `PrivateTable.aggregate`, `Groups.aggregate` and `Database.sql`.
-
-    Example:
-        >>> import sitr.session
-    """
+    """A query on a database; made by `PrivateTable.aggregate`, `Groups.aggregate` and `Database.sql`."""
 
     def __init__(self, database: Database, query: Query, after: Callable[[Answer], Answer] | None = None) -> None:
         self.database, self.query = database, query
@@ -118,22 +116,18 @@ class Question:
         for tally in made.tallies:
             database.source.rehearse(tally)
         progress("charging")
-        from .database import datasets
-
+        asked: dict[str, Any] = {"analyst": database.analyst, "purpose": purpose, "request": self._request(target)}
+        paid = datasets(self.query, database.declared), made.event
+        before = None if operation is not None else database.ledger.asked_before(*paid, **asked)
         try:
-            grant = database.ledger.reserve(
-                datasets(self.query, database.declared),
-                made.event,
-                analyst=database.analyst,
-                operation=operation,
-                purpose=purpose,
-                request=self._request(target),
-            )
+            grant = database.ledger.reserve(*paid, operation=operation, **asked)
         except AlreadyAnswered:
             return self._finished(self._kept(str(operation)))
         with grant:
             answer = Execution(made, database.source, progress).answer()
-            answer = replace(answer, entry=grant.entry, operation=grant.operation)
+            hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
+            notes = answer.notes + (hint if before else ())
+            answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes)
             grant.commit(answer.to_dict())
         return self._finished(answer)
 
@@ -187,3 +181,8 @@ class Question:
             if high / low < 1.001:
                 break
         return high
+
+
+def datasets(query: Query, declared: Declaration) -> tuple[str, ...]:
+    """Return the budgets that pay for a query: that of every private table that it reads."""
+    return tuple(sorted({table_of(declared, name).dataset for name in private_tables(query.relation, declared)}))

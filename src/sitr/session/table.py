@@ -10,7 +10,8 @@ from ..errors import InvalidArgument, NotAllowed
 from ..query.aggregates import Aggregate
 from ..query.query import Grouping, Query
 from ..tables.expressions import Column, Expression
-from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, require_column
+from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, has_unit, require_column
+from .profile import Profile
 from .question import Question
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ class PrivateTable:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(self._schema)
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether rows name their unit; else each row is one."""
+        return has_unit(self.relation, self.database.declared)
 
     def __getitem__(self, name: str) -> Expression:
         require_column(name, self._schema)
@@ -92,6 +98,14 @@ class PrivateTable:
         return Groups(
             self, tuple(Grouping(name, one, tuple(listed[name]) if name in listed else None) for name, one in made)
         )
+
+    def profile(self, *columns: str) -> Profile:
+        """Return a question about how many rows units have, and between which bounds columns lie.
+
+        Its release costs something, and what it finds is used from then on: bounds on rows are chosen by it, and
+        `explain` says what they drop.
+        """
+        return Profile(self, columns)
 
     def aggregate(self, **aggregates: Aggregate) -> Question:
         """Return a question about all rows: `aggregate(n=sitr.count())`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
@@ -112,6 +112,17 @@ class Domain:
         if self.kind == "number" and isinstance(value, (int, Decimal, Fraction)) and not isinstance(value, bool):
             return Fraction(value)
         raise InvalidArgument(f"{value!r:.40} is not a {self.kind}.")
+
+    def moment(self, number: int) -> date | datetime:
+        """Return the date, or the time, that a number stands for.
+
+        Example:
+            >>> Domain("date").moment(30)
+            datetime.date(1970, 1, 31)
+        """
+        if self.kind == "date":
+            return EPOCH + timedelta(days=number)
+        return datetime(1970, 1, 1) + timedelta(seconds=number)
 
 
 def number(step: Fraction, lower: int, upper: int, *, required: bool = False) -> Domain:

@@ -14,9 +14,10 @@ from typing import Any
 import ibis
 
 from .declaration import Declaration, KeyPath, Table
-from .domains import Domain
+from .domains import FARTHEST, Domain
 from .expressions import (
     Arithmetic,
+    Bucket,
     Case,
     Coalesce,
     Column,
@@ -36,7 +37,7 @@ from .relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggreg
 from .tally import Key, Measure, Powers, Tally
 
 Value = Any
-LONG_LIST = 200  # values; a longer list of keys is joined, not written out
+LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
@@ -99,7 +100,7 @@ class Emitter:
         if tally.distinct is not None:
             columns["value"] = rows.value(tally.distinct)
         if rows.row_id is not None:
-            columns["row_id"] = rows.table[rows.row_id].cast("int64")
+            columns["row_id"] = rows.table[rows.row_id]
         table = rows.table.select(**columns)
         if tally.distinct is not None:
             return self._distinct(table, keys, tally)
@@ -152,6 +153,10 @@ class Emitter:
             return value.isnan().ifelse(ibis.null("float64"), value)
         if domain.kind == "timestamp":
             return self.local(value)
+        if domain.kind == "string" and not value.type().is_string():
+            return value.cast("string")
+        if domain.kind == "number" and domain.step == 1:
+            return whole(value)
         return value
 
     def _with_unit(self, table: Value, names: Mapping[str, str], path: KeyPath) -> Value:
@@ -226,15 +231,20 @@ class Emitter:
         """The rows that come first for each value of `by`, in the order of a random column, or of the mix."""
         order = self._order(table, row_id)
         chosen = table.mutate(**{ORDER: order})
-        ties = [chosen[row_id]] if row_id is not None and row_id in chosen.columns else []
+        # Two rows of one id are told apart by what they hold: the choice depends on the rows of the unit alone.
+        ties = [chosen[name] for name in table.columns if name not in by] if self._mixes(table, row_id) else []
         numbered = chosen.mutate(place=ibis.row_number().over(group_by=by, order_by=[chosen[ORDER], *ties]))
         # Ibis counts from 0, and the test is `place < most`: DuckDB has a slower plan for `row_number() <= most`.
         return numbered.filter(numbered["place"] < most).drop("place", ORDER)
 
     def _order(self, table: Value, row_id: str | None) -> Value:
-        if self.key is None or row_id is None or row_id not in table.columns:
+        if not self._mixes(table, row_id):
             return ibis.random()
-        return mixed(table[row_id].cast("int64"), self.key)
+        assert self.key is not None
+        return mixed(table[row_id], self.key)
+
+    def _mixes(self, table: Value, row_id: str | None) -> bool:
+        return self.key is not None and row_id is not None and row_id in table.columns
 
     def _by_group(self, table: Value, keys: list[str], tally: Tally) -> Value:
         assert tally.bound is not None
@@ -277,11 +287,7 @@ class Emitter:
                 if not key.value.domain(rows.schema).nulls:
                     rows = replace(rows, table=rows.table.filter(value.notnull()))
                 continue
-            listed = [one for one in key.known if one is not None]
-            found = value.isin(listed) if listed else ibis.literal(False)
-            if None in key.known:
-                found = found | value.isnull()
-            rows = replace(rows, table=rows.table.filter(found))
+            rows = replace(rows, table=rows.table.filter(_listed(value, key)))
         return rows
 
 
@@ -314,6 +320,9 @@ class Values:
             return self.of(one.value).truncate(TRUNCATIONS[one.unit])
         if isinstance(one, (Case, Coalesce)):
             return self._chosen(one)
+        if isinstance(one, Bucket):
+            found = self._bucket(one, 0, len(one.edges))
+            return self.of(one.value).isnull().ifelse(ibis.null("int64"), found)
         assert isinstance(one, Arithmetic)
         return self._computed(one)
 
@@ -358,6 +367,14 @@ class Values:
         found = value.day_of_week.index() if one.which == "weekday" else getattr(value, one.which)()
         return found.cast("int64")
 
+    def _bucket(self, one: Bucket, low: int, high: int) -> Value:
+        """By halves: of edges low, …, high - 1 it is not known yet whether they lie below."""
+        if low == high:
+            return ibis.literal(low, type="int64")
+        middle = (low + high) // 2
+        above, below = self._bucket(one, middle + 1, high), self._bucket(one, low, middle)
+        return ibis.cases((self.of(one.reached(one.edges[middle])), above), else_=below)
+
     def _chosen(self, one: Case | Coalesce) -> Value:
         first = one.then if isinstance(one, Case) else one.value
         domain = one.domain(self.schema)
@@ -383,6 +400,15 @@ class Values:
             return (first.cast("float64") * by / divisor + 0.5).floor().cast("int64")
         first, second = first * int(left.step / domain.step), second * int(right.step / domain.step)
         return first + second if one.operator == "+" else first - second
+
+
+def whole(value: Value) -> Value:
+    """Return whole numbers of 64 bits; what has no place there is missing, since a cast would fail on that row."""
+    kind = value.type()
+    if kind.is_signed_integer() or (kind.is_unsigned_integer() and kind.nbytes < 8):
+        return value.cast("int64")
+    inside = (value > -FARTHEST) & (value < FARTHEST)
+    return ibis.cases((inside, value), else_=ibis.null(kind)).cast("int64")
 
 
 def clipped(value: Value, low: Any, high: Any) -> Value:
@@ -438,6 +464,19 @@ def key_value(rows: Rows, key: Key) -> Value:
     """Return a key of each row; whole numbers have 64 bits in every engine."""
     value, domain = rows.value(key.value), key.value.domain(rows.schema)
     return value.cast("int64") if domain.kind == "number" else value
+
+
+def _listed(value: Value, key: Key) -> Value:
+    """Whether a key is one of its public values."""
+    assert key.known is not None
+    values = [one for one in key.known if one is not None]
+    if len(values) > LONG_LIST:
+        import pyarrow
+
+        found = value.isin(ibis.memtable(pyarrow.table({"known": values}))["known"])
+    else:
+        found = value.isin(values) if values else ibis.literal(False)
+    return found | value.isnull() if None in key.known else found
 
 
 def row_steps(rows: Rows, one: UnitAggregate) -> Value:

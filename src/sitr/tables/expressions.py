@@ -412,6 +412,27 @@ class Truncated(Expression):
         return replace(inner, categories=None)
 
 
+@dataclass(frozen=True, eq=False)
+class Bucket(Expression):
+    """How many of some rising public edges lie at or below a value."""
+
+    value: Expression
+    edges: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"bucket({self.value}, {len(self.edges)} edges)"
+
+    def domain(self, schema: Schema) -> Domain:
+        """From 0 to the number of edges."""
+        for edge in self.edges:
+            self.reached(edge).domain(schema)
+        return number(Fraction(1), 0, len(self.edges), required=self.value.domain(schema).required)
+
+    def reached(self, edge: Any) -> Comparison:
+        """Return whether an edge lies at or below the value."""
+        return Comparison(">=", self.value, expression(edge))
+
+
 def expression(value: Any) -> Expression:
     """Return a value as an expression: a public constant, unless it is one already."""
     if isinstance(value, Expression):
