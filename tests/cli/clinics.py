@@ -30,6 +30,7 @@ url = "book.db"  # beside this file
 [budgets.clinic]
 epsilon = 1.0  # in all
 analysts.badr = { epsilon = 0.25 }
+purposes.audit = { epsilon = 0.75 }
 
 [tables.visits]
 unit = "patient"

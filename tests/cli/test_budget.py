@@ -236,7 +236,7 @@ def test_begin_makes_the_book_that_a_declaration_names(clinic, tmp_path):
     assert result.exit_code == 0
     assert "clinic/analyst/badr" in result.stdout
     with opened(tmp_path / "book.db") as ledger:
-        assert set(ledger.budgets()) == {"clinic", "clinic/analyst/badr"}
+        assert set(ledger.budgets()) == {"clinic", "clinic/analyst/badr", "clinic/purpose/audit"}
         assert ledger.budget("clinic") == Budget(epsilon=1.0, unit="patient")
         line = f'id = "{ledger.id}"\n'
     after = Path(clinic).read_text(encoding="utf-8")

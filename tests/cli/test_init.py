@@ -40,6 +40,16 @@ def test_what_is_there_is_not_overwritten(tmp_path, database):
     assert path.read_text(encoding="utf-8") != before
 
 
+def test_a_declaration_in_use_is_never_overwritten(tmp_path, database):
+    path = tmp_path / "clinic.toml"
+    run("budget", "begin", str(path))
+    before = path.read_text(encoding="utf-8")
+    refused = run("init", str(path), "--from", database, "--force")
+    assert refused.exit_code == 2
+    assert "would forget what was spent" in refused.stderr
+    assert path.read_text(encoding="utf-8") == before
+
+
 def test_what_cannot_be_drafted_leaves_what_was_there(tmp_path):
     path = tmp_path / "clinic.toml"
     path.write_text("mine", encoding="utf-8")

@@ -80,7 +80,7 @@ def test_the_bill_names_the_share_and_what_is_priced_otherwise(clinic):
 @pytest.mark.usefixtures("terminal")
 def test_a_price_in_rho(clinic, tmp_path):
     text = (tmp_path / "clinic.toml").read_text(encoding="utf-8")
-    text = text.replace("epsilon = 1.0", "rho = 0.5").replace("{ epsilon = 0.25 }", "{ rho = 0.25 }")
+    text = text.replace("epsilon = 1.0", "rho = 0.5").replace("{ epsilon = ", "{ rho = ")
     lines = [line for line in text.splitlines() if not line.startswith("id =")]
     (tmp_path / "rho.toml").write_text("\n".join(lines).replace("book.db", "rho.db"), encoding="utf-8")
     run("budget", "begin", str(tmp_path / "rho.toml"))
@@ -169,8 +169,10 @@ def test_a_book_that_is_not_begun(tmp_path, monkeypatch):
     assert "sitr budget begin" in result.stderr
 
 
-def test_a_purpose_without_a_budget_of_its_own_is_recorded(clinic):
+def test_a_purpose_has_its_share(clinic, monkeypatch):
     asked = ("query", clinic, "-", "--epsilon", "0.5", "--yes", "--purpose", "audit", *AMINA)
     assert run(*asked, input=COUNT).exit_code == 0
-    shown = run("ledger", "export", "--ledger", ledger_url(Declaration.read(clinic)))
-    assert "audit" in shown.stdout
+    assert run(*asked, input=COUNT).exit_code == 3
+    monkeypatch.setattr(query, "on_terminal", lambda: True)
+    result = run("query", clinic, COUNT, "--epsilon", "0.1", "--purpose", "audit", *AMINA, input="n\n")
+    assert "0.500 of ε = 1 (clinic); 0.250 of ε = 0.75 (clinic/purpose/audit) left" in result.stderr

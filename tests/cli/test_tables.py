@@ -44,7 +44,7 @@ def test_json(clinic):
     assert visits["columns"]["day"]["bounds"] == ["2026-01-01", "2026-12-31"]
     assert visits["columns"]["region"]["categories"] == ["north", "south", "=cmd()"]
     assert record["tables"]["codes"]["public"] is True
-    assert [budget["remaining"] for budget in record["budgets"]] == [None, None]
+    assert [budget["remaining"] for budget in record["budgets"]] == [None, None, None]
     run("budget", "begin", clinic)
     assert run_json("tables", clinic)["budgets"][0]["remaining"]["value"] == 1.0
 

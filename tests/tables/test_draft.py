@@ -15,6 +15,7 @@ from sitr.errors import EngineFailed, InvalidArgument, InvalidDeclaration
 from sitr.tables import Declaration, draft
 from sitr.tables.declaration import TYPES
 from sitr.tables.draft import Draft, Found, declared_type, draft_of, header, without_password
+from tests.ledger import cluster
 
 WIDE = [kind for kind in TYPES if not kind.startswith("decimal")] + ["decimal(12, 2)", "decimal(38, 0)"]
 columns = st.dictionaries(st.text(min_size=1), st.sampled_from(WIDE), min_size=1, max_size=5)
@@ -212,3 +213,36 @@ def test_a_server_that_is_not_there(tmp_path):
     with pytest.raises(EngineFailed, match="cannot be reached") as caught:
         draft_of("clinic", "postgresql://owner:secret@127.0.0.1:9/clinic?connect_timeout=2", tmp_path)
     assert "secret" not in str(caught.value)
+
+
+def test_a_database_of_postgresql(tmp_path):
+    if not cluster.installed():
+        pytest.skip(cluster.MISSING)
+    url = cluster.shared().fresh_database()
+    database = cluster.database_of(url)
+    for statement in (
+        "CREATE TYPE mood AS ENUM ('secret')",
+        "CREATE TABLE visits (patient bigint, ward smallint, region varchar(9), cost numeric(8, 2), paid numeric, "
+        "weight real, at timestamptz, day date, old boolean, notes json, felt mood, tags text[])",
+        "CREATE VIEW few AS SELECT patient FROM visits",
+        "CREATE SCHEMA other CREATE TABLE hidden (a int)",
+    ):
+        cluster.shared().sql(statement, database, "owner")
+    drafted = draft_of("clinic", url.replace("owner@", "owner:pass@"), tmp_path)
+    few, visits = drafted.tables
+    assert few == Found("few", {"patient": "integer"})
+    assert visits.columns == {
+        "patient": "integer",
+        "ward": "int16",
+        "region": "string",
+        "cost": "decimal(8, 2)",
+        "paid": "float",
+        "weight": "float",
+        "at": "timestamp",
+        "day": "date",
+        "old": "boolean",
+    }
+    assert list(visits.unreadable) == ["notes", "felt", "tags"]
+    assert (drafted.engine, drafted.address.count("owner@")) == ("postgresql", 1)
+    assert "secret" not in drafted.text
+    assert "pass" not in drafted.text

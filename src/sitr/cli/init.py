@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,15 @@ def init(
     """
     if declaration.exists() and not force:
         raise click.UsageError(f"{declaration} is there already; --force overwrites it.")
+    if _names_a_book(declaration):
+        raise click.UsageError(
+            f"{declaration} has the id of a ledger: to overwrite it would forget what was spent. Move it away yourself."
+        )
     drafted = _drafted(declaration, source, types, name)
-    if force:
-        declaration.unlink(missing_ok=True)
-    write_new(declaration, drafted.text)
+    if declaration.exists():
+        _overwrite(declaration, drafted.text)
+    else:
+        write_new(declaration, drafted.text)
     if as_json:
         tables = {table.name: dict(table.columns) for table in drafted.tables}
         print_json({"declaration": str(declaration), "tables": tables, "to_fill_in": list(drafted.places)})
@@ -47,6 +53,21 @@ def init(
             ("then", f"sitr tables {declaration}, and sitr budget begin {declaration}"),
         ]
     )
+
+
+def _names_a_book(declaration: Path) -> bool:
+    """Whether the file is a declaration in use."""
+    try:
+        return bool(tomllib.loads(declaration.read_text(encoding="utf-8")).get("ledger", {}).get("id"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, AttributeError):
+        return False
+
+
+def _overwrite(declaration: Path, text: str) -> None:
+    try:
+        declaration.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {declaration}: {error.strerror}.") from None
 
 
 def _drafted(declaration: Path, source: str | None, types: str | None, name: str | None) -> Draft:

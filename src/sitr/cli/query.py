@@ -61,7 +61,7 @@ def query(
     with open_declared(declaration, analyst) as database:
         question = asked(database, text, bounds)
         if not yes and not _answered(database, operation):
-            _confirm(database, question, question.explain(**price))
+            _confirm(database, question, question.explain(**price), purpose)
         with _file(csv) as write, _progress() as progress:
             answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
@@ -79,7 +79,7 @@ def _answered(database: Database, operation: str | None) -> bool:
     return True
 
 
-def _confirm(database: Database, question: Question, bill: Explanation) -> None:
+def _confirm(database: Database, question: Question, bill: Explanation, purpose: str | None) -> None:
     """Show the bill, and ask."""
     from ..session.database import NO_FIT
 
@@ -91,7 +91,7 @@ def _confirm(database: Database, question: Question, bill: Explanation) -> None:
                 why="a promise is kept by stopping before it would break. Nothing was spent.",
                 do="ask for less: a smaller ε; or an owner raises the budget.",
             )
-    left = "; ".join(_left(database, name, holder) for name, holder in database.budgets(question.query))
+    left = "; ".join(_left(database, name, holder) for name, holder in database.budgets(question.query, purpose))
     if not click.confirm(f"Spend {_price(bill)}? {left} left", err=True):
         click.echo("Nothing was spent.", err=True)
         raise click.exceptions.Exit(1)

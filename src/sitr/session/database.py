@@ -97,14 +97,15 @@ class Database:
             found[name] = (f"{_percent(left.share)} of {budget.promise}", after)
         return found
 
-    def budgets(self, query: Query) -> list[tuple[str, dict[str, str]]]:
-        """Return the names of the budgets that a query falls under, with whose share it is: the analyst's, if any."""
+    def budgets(self, query: Query, purpose: str | None = None) -> list[tuple[str, dict[str, str]]]:
+        """Return the names of the budgets that a query falls under, with whose share each of them is, if it is one."""
         known = self.ledger.budgets()
+        holders = {"analyst": self.analyst} | ({"purpose": purpose} if purpose is not None else {})
         found: list[tuple[str, dict[str, str]]] = []
         for dataset in datasets(query, self.declared):
             found.append((dataset, {}))
-            if f"{dataset}/analyst/{self.analyst}" in known:
-                found.append((f"{dataset}/analyst/{self.analyst}", {"analyst": self.analyst}))
+            shares = [(f"{dataset}/{kind}/{who}", {kind: who}) for kind, who in holders.items()]
+            found += [(name, holder) for name, holder in shares if name in known]
         return found
 
 
