@@ -30,4 +30,4 @@ def counts(raw: Floats) -> NDArray[np.int64]:
     left = total - int(whole.sum())
     order = np.argsort(-(spread - whole), kind="stable")
     whole[order[: max(left, 0)]] += 1
-    return whole
+    return np.asarray(whole)

@@ -45,6 +45,16 @@ class DuckDB(Source):
         self._frames = {name: _arrow(name, frame) for name, frame in (frames or {}).items()}
         self._tables: dict[str, Value] = {}
 
+    @property
+    def version(self) -> str:
+        """Of DuckDB."""
+        return str(self._connection.version)
+
+    def sample(self, name: str, frame: Any) -> Value:
+        """As a view of the frame."""
+        self._connection.con.register(name, frame)
+        return self._connection.table(name)
+
     def table(self, table: Table) -> Value:
         """The file, the frame or the table of the database."""
         if table.name not in self._tables:
@@ -73,11 +83,9 @@ class DuckDB(Source):
         there = {name: column for name, column in table.columns.items() if name in text.columns}
         return text.select(**{name: text[name].try_cast(_type(column.type)) for name, column in there.items()})
 
-    def local(self, moment: Value) -> Value:
+    def local(self, moment: Value, zone: str) -> Value:
         """By DuckDB's time zones."""
-        if moment.type().timezone is None:
-            return moment
-        return _at_zone(self.declared.time_zone, moment)
+        return moment if moment.type().timezone is None else _at_zone(zone, moment)
 
     def compiled(self, query: Value) -> str:
         """DuckDB's SQL."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 import ibis
 
 from .declaration import Declaration, KeyPath, Table
-from .domains import FARTHEST, Domain
+from .dialect import Dialect
+from .domains import EPOCH, Domain
 from .expressions import (
     Arithmetic,
     Bucket,
@@ -49,6 +52,13 @@ COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
+NOTHINGS: dict[str, Any] = {
+    "boolean": False,
+    "integer": 0,
+    "string": "",
+    "date": EPOCH,
+    "timestamp": datetime(1970, 1, 1),
+}
 TRUNCATIONS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h"}
 
 
@@ -80,13 +90,13 @@ class Emitter:
     Args:
         declared: The declaration.
         table: Gives Ibis's table for a declared one.
-        local: Gives a moment with a time zone as the clock on the wall shows it.
+        dialect: How the engine says it.
         key: For the mix of row ids: fresh for each release. None: rows are chosen by a random column.
     """
 
     declared: Declaration
     table: Callable[[Table], Value]
-    local: Callable[[Value], Value]
+    dialect: Dialect
     key: tuple[int, int, int] | None = None
 
     def tally(self, tally: Tally) -> Value:
@@ -100,7 +110,7 @@ class Emitter:
         if tally.distinct is not None:
             columns["value"] = rows.value(tally.distinct)
         if rows.row_id is not None:
-            columns["row_id"] = rows.table[rows.row_id]
+            columns["row_id"] = whole_key(rows.table[rows.row_id])
         table = rows.table.select(**columns)
         if tally.distinct is not None:
             return self._distinct(table, keys, tally)
@@ -109,8 +119,8 @@ class Emitter:
         if tally.bound is not None:
             table = self._first(table, [UNIT], tally.bound.most_groups)
             if tally.units:
-                return _counting_units(table, keys, tally)
-        return _summed(table, [*keys, *_cells(tally)], tally.sums)
+                return self._counting_units(table, keys, tally)
+        return self._summed(table, [*keys, *_cells(tally)], tally.sums)
 
     # Rows
 
@@ -148,16 +158,22 @@ class Emitter:
         return Rows(made, names, table.schema, row_id)
 
     def _column(self, value: Value, domain: Domain) -> Value:
-        if domain.float:
+        if domain.float or value.type().is_floating():
             value = value.cast("float64")
             return value.isnan().ifelse(ibis.null("float64"), value)
-        if domain.kind == "timestamp":
-            return self.local(value)
+        if domain.kind in ("date", "timestamp"):
+            return self._moment(value, domain.kind)
         if domain.kind == "string" and not value.type().is_string():
             return value.cast("string")
-        if domain.kind == "number" and domain.step == 1:
-            return whole(value)
         return value
+
+    def _moment(self, value: Value, kind: str) -> Value:
+        """A date or a time of the years 1 to 9999; infinity, and what lies beyond, is missing."""
+        zone = value.type().timezone if kind == "timestamp" else None
+        ends: list[Any] = [datetime(1, 1, 2), datetime(9999, 12, 30)] if kind == "timestamp" else [date.min, date.max]
+        low, high = (moment(end.replace(tzinfo=UTC) if zone else end) for end in ends)
+        inside = value.between(low, high).ifelse(value, ibis.null(value.type()))
+        return self.dialect.local(inside, self.declared.time_zone) if kind == "timestamp" else inside
 
     def _with_unit(self, table: Value, names: Mapping[str, str], path: KeyPath) -> Value:
         through = table_of(self.declared, path.table)
@@ -208,15 +224,14 @@ class Emitter:
         schema = dict(left.schema) | {name: right.schema[name] for name in fresh}
         return Rows(met.select(**columns), names, schema, None)
 
-    @staticmethod
-    def _per_unit(source: Rows, relation: PerUnit) -> Rows:
+    def _per_unit(self, source: Rows, relation: PerUnit) -> Rows:
         keys = {f"k{place}": name for place, name in enumerate(relation.keys)}
         columns: dict[str, Value] = {UNIT: source.table[UNIT]}
         columns |= {engine: source.table[source.names[name]] for engine, name in keys.items()}
         inner = {f"v{place}": one for place, (_, one) in enumerate(relation.values)}
         columns |= {name: row_steps(source, one) for name, one in inner.items() if one.over != "count"}
         table = source.table.select(**columns)
-        sums = {name: unit_steps(table, name, one, source.schema) for name, one in inner.items()}
+        sums = {name: self._over_unit(table, name, one, source.schema) for name, one in inner.items()}
         made = table.group_by([UNIT, *keys]).aggregate(**sums)
         clipped = {name: clipped_steps(made[name], one.domain(source.schema)) for name, one in inner.items()}
         names = {name: engine for engine, name in keys.items()}
@@ -224,6 +239,18 @@ class Emitter:
         schema = {name: source.schema[name] for name in relation.keys}
         schema |= {name: one.domain(source.schema) for name, one in relation.values}
         return Rows(made.mutate(**clipped), names, schema, None)
+
+    def _over_unit(self, table: Value, name: str, one: UnitAggregate, schema: Mapping[str, Domain]) -> Value:
+        """A number over the rows of a unit."""
+        if one.over == "count":
+            return to_count(table, one.domain(schema))
+        column = table[name]
+        if one.over == "sum":
+            return self.dialect.total(column)
+        if one.over == "mean":
+            count = column.count().nullif(0).cast("float64")
+            return rounded(self.dialect.total(column).cast("float64") / count)
+        return getattr(column, one.over)()
 
     # Bounding
 
@@ -241,7 +268,7 @@ class Emitter:
         if not self._mixes(table, row_id):
             return ibis.random()
         assert self.key is not None
-        return mixed(table[row_id], self.key)
+        return mixed(whole_key(table[row_id]), self.key)
 
     def _mixes(self, table: Value, row_id: str | None) -> bool:
         return self.key is not None and row_id is not None and row_id in table.columns
@@ -255,11 +282,11 @@ class Emitter:
         if tally.cells is not None:
             groups = table.group_by([UNIT, *keys]).aggregate(**first)
             there = self._first(groups, [UNIT], tally.bound.groups)
-            return _summed(_in_groups(table, there, keys), [*keys, tally.cells], tally.sums)
-        summed = _sums(table, tally.sums)
+            return self._summed(_in_groups(table, there, keys), [*keys, tally.cells], tally.sums)
+        summed = self._sums(table, tally.sums)
         each = table.group_by([UNIT, *keys]).aggregate(**summed, **first)
         each = self._first(each, [UNIT], tally.bound.groups)
-        return _totals(each, keys, list(summed), tally.units)
+        return self._totals(each, keys, list(summed), tally.units)
 
     def _distinct(self, table: Value, keys: list[str], tally: Tally) -> Value:
         """Each unit's different values once, no more of them than the bound; then how many different ones there are."""
@@ -290,6 +317,37 @@ class Emitter:
             rows = replace(rows, table=rows.table.filter(_listed(value, key)))
         return rows
 
+    # Sums
+
+    def _sums(self, table: Value, sums: tuple[Powers, ...]) -> dict[str, Value]:
+        return {f"sum{place}": self._sum(table, powers) for place, powers in enumerate(sums)}
+
+    def _sum(self, table: Value, powers: Powers) -> Value:
+        if not powers:
+            return table.count()
+        there = reduce(lambda a, b: a & b, [table[name].notnull() for name, _ in powers])
+        factors = [table[name] for name, power in powers for _ in range(power)]
+        if not factors:
+            return self.dialect.total(there.ifelse(whole(1), whole(0)))
+        product = reduce(lambda a, b: a * b, factors)  # missing where one of its factors is: left out of the sum then
+        if all(power > 0 for _, power in powers):
+            return self.dialect.total(product)
+        return self.dialect.total(there.ifelse(product, whole(0)))
+
+    def _summed(self, table: Value, keys: list[str], sums: tuple[Powers, ...]) -> Value:
+        made = self._sums(table, sums)
+        return table.group_by(keys).aggregate(**made) if keys else table.aggregate(**made)
+
+    def _totals(self, each: Value, keys: list[str], sums: list[str], units: bool) -> Value:
+        made = {name: self.dialect.total(each[name]) for name in sums}
+        if units:
+            made["units"] = each.count()
+        return each.group_by(keys).aggregate(**made) if keys else each.aggregate(**made)
+
+    def _counting_units(self, table: Value, keys: list[str], tally: Tally) -> Value:
+        sums = self._sums(table, tally.sums)
+        return self._totals(table.group_by([UNIT, *keys]).aggregate(**sums), keys, list(sums), units=True)
+
 
 class Values:
     """Expressions over the columns of some rows; numbers that were computed are whole steps."""
@@ -317,7 +375,7 @@ class Values:
         if isinstance(one, Part):
             return self._part(one)
         if isinstance(one, Truncated):
-            return self.of(one.value).truncate(TRUNCATIONS[one.unit])
+            return self._truncated(one)
         if isinstance(one, (Case, Coalesce)):
             return self._chosen(one)
         if isinstance(one, Bucket):
@@ -336,18 +394,17 @@ class Values:
     def _constant(self, one: Constant) -> Value:
         domain = one.domain({})
         if domain.kind == "number":
-            return ibis.literal(domain.span[0], type="int64")
-        return ibis.literal(one.value)
+            return whole(domain.span[0])
+        return moment(one.value)
 
     def _plain(self, one: Expression) -> Value:
         """A side of a comparison that the engine makes on what it holds; a constant as the nearest double."""
         if not isinstance(one, Constant):
             return self.of(one)
         if one.domain({}).kind != "number":
-            return ibis.literal(one.value)
+            return moment(one.value)
         exact = one.domain({})
-        whole = exact.step == 1
-        return ibis.literal(exact.span[0]) if whole else ibis.literal(float(exact.ends[0]), type="float64")
+        return whole(exact.span[0]) if exact.step == 1 else real(exact.ends[0])
 
     def _compared(self, one: Comparison) -> Value:
         if one.native(self.schema):
@@ -375,6 +432,12 @@ class Values:
         above, below = self._bucket(one, middle + 1, high), self._bucket(one, low, middle)
         return ibis.cases((self.of(one.reached(one.edges[middle])), above), else_=below)
 
+    def _truncated(self, one: Truncated) -> Value:
+        """By way of a timestamp: some engines make one of a date, and one with a time zone at that."""
+        value = self.of(one.value)
+        cut = value.cast("timestamp").truncate(TRUNCATIONS[one.unit])
+        return cut.cast("date") if one.value.domain(self.schema).kind == "date" else cut
+
     def _chosen(self, one: Case | Coalesce) -> Value:
         first = one.then if isinstance(one, Case) else one.value
         domain = one.domain(self.schema)
@@ -395,20 +458,11 @@ class Values:
         if one.operator == "*":
             return first * second
         if one.operator == "/":  # of doubles: whole numbers below 2^53 are exact there, and no divisor is zero
-            by = float(left.step / right.step / domain.step)
+            by = real(left.step / right.step / domain.step)
             divisor = (second == 0).ifelse(ibis.null("float64"), second.cast("float64"))
-            return (first.cast("float64") * by / divisor + 0.5).floor().cast("int64")
+            return rounded(first.cast("float64") * by / divisor)
         first, second = first * int(left.step / domain.step), second * int(right.step / domain.step)
         return first + second if one.operator == "+" else first - second
-
-
-def whole(value: Value) -> Value:
-    """Return whole numbers of 64 bits; what has no place there is missing, since a cast would fail on that row."""
-    kind = value.type()
-    if kind.is_signed_integer() or (kind.is_unsigned_integer() and kind.nbytes < 8):
-        return value.cast("int64")
-    inside = (value > -FARTHEST) & (value < FARTHEST)
-    return ibis.cases((inside, value), else_=ibis.null(kind)).cast("int64")
 
 
 def clipped(value: Value, low: Any, high: Any) -> Value:
@@ -416,54 +470,86 @@ def clipped(value: Value, low: Any, high: Any) -> Value:
     return ibis.cases((value < low, low), (value > high, high), else_=value)
 
 
+def whole(value: int) -> Value:
+    """Return a whole number of 64 bits: the literal alone has 32 in some engines, and would overflow there."""
+    return ibis.literal(value).cast("int64")
+
+
+def real(value: Fraction | float) -> Value:
+    """Return the nearest double: the literal alone is a decimal in some engines, of too few digits."""
+    return ibis.literal(repr(float(value))).cast("float64")
+
+
+def moment(value: Any) -> Value:
+    """Return a public value that is no number; a time is one with microseconds, as in every engine."""
+    return ibis.literal(value)
+
+
+def rounded(value: Value) -> Value:
+    """Return the nearest whole number, halves up: `round` and casts differ between engines."""
+    return (value + real(0.5)).floor().cast("int64")
+
+
 def clipped_steps(value: Value, domain: Domain) -> Value:
     """Return whole steps inside a domain."""
     low, high = domain.span
-    value = value.cast("int64")
-    return clipped(value, ibis.literal(low, type="int64"), ibis.literal(high, type="int64"))
+    return clipped(value, whole(low), whole(high)).cast("int64")
+
+
+def since_1970(value: Value, kind: str) -> Value:
+    """Return the days of a date, or the seconds of a time, rounded down."""
+    if kind == "date":
+        return value.delta(ibis.literal(EPOCH), unit="day").cast("int64")
+    return value.truncate("s").delta(ibis.literal(datetime(1970, 1, 1)), unit="second").cast("int64")
 
 
 def to_steps(value: Value, domain: Domain, grid: Domain) -> Value:
     """Return what the engine holds as whole steps of a grid: clipped first, so that nothing overflows, then rounded."""
-    if domain.kind == "timestamp":
-        value, domain = value.epoch_seconds(), replace(domain, float=False)
-    elif domain.kind == "date":
-        value = (value.cast("timestamp").epoch_seconds().cast("float64") / 86400.0).floor()
+    if domain.kind in ("date", "timestamp"):
+        value = since_1970(value, domain.kind)
     if domain.steps:  # already steps, of a finer or another grid
         return _regridded(value, domain, grid)
     low, high = grid.span
     if domain.step == 1 and grid.step == 1 and not domain.float:
-        inside = clipped(value, low, high)
-        return inside.cast("int64")
-    least, most = float(low * grid.step), float(high * grid.step)
-    inside = clipped(value.cast("float64"), least, most)
+        return clipped(value, whole(low), whole(high)).cast("int64")
+    inside = clipped(value.cast("float64"), real(low * grid.step), real(high * grid.step))
     if grid.step > 1:  # to scale a tiny number down is an error in some engines; it is rounded to 0 anyway
-        inside = (inside.abs() < float(grid.step) / 4).ifelse(ibis.literal(0.0), inside)
-    return (inside * float(1 / grid.step) + 0.5).floor().cast("int64")  # the ends are multiples: it stays within
+        inside = (inside.abs() < real(grid.step / 4)).ifelse(real(0.0), inside)
+    return rounded(inside * real(1 / grid.step))  # the ends are multiples: it stays within
 
 
 def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:
     low, high = grid.span
     factor = domain.step / grid.step
+    if factor.denominator == 1 and low <= domain.span[0] * factor and domain.span[1] * factor <= high:
+        return value if factor == 1 else value * whole(factor.numerator)
     if factor.denominator == 1:
         edge = [-(-low // factor.numerator) - 1, high // factor.numerator + 1]
-        inside = clipped(value, *(ibis.literal(end, type="int64") for end in edge)) * factor.numerator
+        inside = clipped(value, *(whole(end) for end in edge)) * whole(factor.numerator)
     else:
-        inside = (value.cast("float64") * float(factor) + 0.5).floor().cast("int64")
-    return clipped(inside, ibis.literal(low, type="int64"), ibis.literal(high, type="int64"))
+        inside = rounded(value.cast("float64") * real(factor))
+    return clipped(inside, whole(low), whole(high))
 
 
 def on_grid(rows: Rows, measure: Measure) -> Value:
     """Return a measure of each row: steps from the lower bound."""
     value, domain = rows.value(measure.value), measure.value.domain(rows.schema)
     steps, low = to_steps(value, domain, measure.grid), measure.grid.span[0]
-    return steps - low if low else steps
+    return steps - whole(low) if low else steps
 
 
 def key_value(rows: Rows, key: Key) -> Value:
     """Return a key of each row; whole numbers have 64 bits in every engine."""
     value, domain = rows.value(key.value), key.value.domain(rows.schema)
-    return value.cast("int64") if domain.kind == "number" else value
+    return whole_key(value) if domain.kind == "number" else value
+
+
+def whole_key(value: Value) -> Value:
+    """Return a whole number in 64 bits; one that does not fit is missing."""
+    kind = value.type()
+    if kind.is_decimal() or (kind.is_integer() and not kind.is_signed_integer()):
+        value = value.between(whole(-(2**63) + 1), whole(2**63 - 1)).ifelse(value, ibis.null(kind))
+    return value.cast("int64")
 
 
 def _listed(value: Value, key: Key) -> Value:
@@ -488,19 +574,9 @@ def row_steps(rows: Rows, one: UnitAggregate) -> Value:
     return to_steps(rows.value(one.value), domain, grid)
 
 
-def unit_steps(table: Value, name: str, one: UnitAggregate, schema: Mapping[str, Domain]) -> Value:
-    """Return a number over the rows of a unit."""
-    if one.over == "count":
-        return to_count(table, one.domain(schema))
-    column = table[name]
-    if one.over == "mean":
-        return (column.sum().cast("float64") / column.count().nullif(0).cast("float64") + 0.5).floor().cast("int64")
-    return getattr(column, one.over)()
-
-
 def to_count(table: Value, grid: Domain) -> Value:
     """Return how many rows a unit has, in steps of a grid that may be coarser than one."""
-    return (table.count().cast("float64") / float(grid.step) + 0.5).floor().cast("int64")
+    return rounded(table.count().cast("float64") / real(grid.step))
 
 
 def mixed(row_id: Value, key: tuple[int, int, int]) -> Value:
@@ -510,51 +586,35 @@ def mixed(row_id: Value, key: tuple[int, int, int]) -> Value:
     the mix is; that it is a good mix makes the choice a fair one.
     """
     first, second, third = key
-    low, high = row_id % PRIME, (row_id.cast("float64") / float(PRIME)).floor().cast("int64") % PRIME
-    once = (low * first + second) % PRIME
-    twice = (once * once + high * third) % PRIME
-    return (((twice * once) % PRIME) * third + first) % PRIME
+    prime = whole(PRIME)
+    low, high = row_id % prime, (row_id.cast("float64") / real(PRIME)).floor().cast("int64") % prime
+    once = (low * whole(first) + whole(second)) % prime
+    twice = (once * once + high * whole(third)) % prime
+    return (((twice * once) % prime) * whole(third) + whole(first)) % prime
 
 
 def _in_groups(table: Value, groups: Value, keys: list[str]) -> Value:
-    """The rows whose unit and keys are among those that were chosen; a missing key is equal to itself."""
-    there = groups.select(**{f"of_{name}": groups[name] for name in [UNIT, *keys]})
-    return table.semi_join(there, [table[name].identical_to(there[f"of_{name}"]) for name in [UNIT, *keys]])
+    """The rows whose unit and keys are among those that were chosen; a missing key is equal to itself.
+
+    A missing key is filled, and said to be missing beside it: engines join by = only, and not by IS NOT DISTINCT FROM,
+    without looking at every pair of rows.
+    """
+    there = groups.select(of_unit=groups[UNIT], **_filled(groups, keys, "of_"))
+    here = table.mutate(**_filled(table, keys, "at_"))
+    names = [name.removeprefix("of_") for name in there.columns if name != "of_unit"]
+    on = [here[UNIT] == there["of_unit"], *(here[f"at_{name}"] == there[f"of_{name}"] for name in names)]
+    return here.semi_join(there, on).select(*table.columns)
+
+
+def _filled(table: Value, keys: list[str], prefix: str) -> dict[str, Value]:
+    made = {}
+    for name in keys:
+        kind = table[name].type()
+        nothing = next(value for test, value in NOTHINGS.items() if getattr(kind, f"is_{test}")())
+        made[f"{prefix}{name}_missing"] = table[name].isnull()
+        made[f"{prefix}{name}"] = table[name].fill_null(ibis.literal(nothing).cast(kind))
+    return made
 
 
 def _cells(tally: Tally) -> list[str]:
     return [tally.cells] if tally.cells else []
-
-
-def _sums(table: Value, sums: tuple[Powers, ...]) -> dict[str, Value]:
-    return {f"sum{place}": _sum(table, powers) for place, powers in enumerate(sums)}
-
-
-def _sum(table: Value, powers: Powers) -> Value:
-    if not powers:
-        return table.count()
-    there = reduce(lambda a, b: a & b, [table[name].notnull() for name, _ in powers])
-    factors = [table[name] for name, power in powers for _ in range(power)]
-    if not factors:
-        return there.cast("int64").sum()
-    product = reduce(lambda a, b: a * b, factors)  # missing where one of its factors is, and left out of the sum then
-    if all(power > 0 for _, power in powers):
-        return product.sum()
-    return there.ifelse(product, ibis.literal(0, type="int64")).sum()
-
-
-def _summed(table: Value, keys: list[str], sums: tuple[Powers, ...]) -> Value:
-    made = _sums(table, sums)
-    return table.group_by(keys).aggregate(**made) if keys else table.aggregate(**made)
-
-
-def _totals(each: Value, keys: list[str], sums: list[str], units: bool) -> Value:
-    made = {name: each[name].sum() for name in sums}
-    if units:
-        made["units"] = each.count()
-    return each.group_by(keys).aggregate(**made) if keys else each.aggregate(**made)
-
-
-def _counting_units(table: Value, keys: list[str], tally: Tally) -> Value:
-    sums = _sums(table, tally.sums)
-    return _totals(table.group_by([UNIT, *keys]).aggregate(**sums), keys, list(sums), units=True)

@@ -7,11 +7,13 @@ import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from .. import _validate
 from ..errors import Cancelled, EngineFailed, InvalidDeclaration
 from .declaration import Column, Declaration, Table
+from .dialect import Dialect
 from .emitter import PRIME, Emitter, Value
 from .tally import Tally
 
@@ -19,7 +21,7 @@ TICK = 0.1  # seconds between two looks at whether the user wants to stop
 log = logging.getLogger(__name__)
 
 
-class Source(ABC):
+class Source(Dialect, ABC):
     """A connection to one engine, for one declaration.
 
     Attributes:
@@ -38,6 +40,15 @@ class Source(ABC):
     @abstractmethod
     def table(self, table: Table) -> Value:
         """Return Ibis's table behind a declared one; it reads no row."""
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """Of the engine."""
+
+    @abstractmethod
+    def sample(self, name: str, frame: Any) -> Value:
+        """Return a small table of our own, for this connection only, made from Arrow's: the engine is tested on it."""
 
     @abstractmethod
     def compiled(self, query: Value) -> str:
@@ -59,18 +70,18 @@ class Source(ABC):
     def close(self) -> None:
         """Give the connection back."""
 
-    def local(self, moment: Value) -> Value:
-        """Return a moment as the clock on the wall of the declared time zone shows it."""
-        return moment
-
     # What all of them do
 
     def check(self) -> None:
-        """Hold the declared columns against the engine's.
+        """Hold the engine against what we need of one, and the declared columns against its own.
 
         Raises:
+            EngineFailed: It computes otherwise than the engines that are known to be sound.
             InvalidDeclaration: A table or a column is missing, or of another type.
         """
+        from .conformance import require  # it needs this module
+
+        require(self)
         for table in self.declared.tables.values():
             schema = self._schema(table)
             for column in table.columns.values():
@@ -86,7 +97,7 @@ class Source(ABC):
         Raises:
             EngineFailed: It cannot run.
         """
-        self._run(self._emitter(None, empty=True).tally(tally))
+        self.answered(self._emitter(None, empty=True).tally(tally))
 
     def run(self, tally: Tally, *, unsafe_key: int | None = None) -> Any:
         """Answer a tally exactly, as an Arrow table with a row for each group that occurs.
@@ -100,15 +111,15 @@ class Source(ABC):
             Cancelled: The user stopped it.
         """
         if unsafe_key is None:
-            self._guarded(lambda: self.reseed(secrets.randbits(63)))
-        return self._run(self._emitter(_key(unsafe_key)).tally(tally))
+            self.guarded(lambda: self.reseed(secrets.randbits(63)))
+        return self.answered(self._emitter(_key(unsafe_key)).tally(tally))
 
     def _emitter(self, key: tuple[int, int, int] | None, *, empty: bool = False) -> Emitter:
         def table(declared: Table) -> Value:
             found = self.table(declared)
             return found.limit(0) if empty else found
 
-        return Emitter(self.declared, table, self.local, key)
+        return Emitter(self.declared, table, self, key)
 
     def _schema(self, table: Table) -> Mapping[str, Any]:
         try:
@@ -120,12 +131,23 @@ class Source(ABC):
             do="look at its source, and at the connection.",
         )
 
-    def _run(self, query: Value) -> Any:
-        with self._lock:
-            return self._guarded(lambda: self.fetch(query))
+    def answered(self, query: Value) -> Any:
+        """Run a query of ours, one at a time, and return its rows as an Arrow table.
 
-    def _guarded(self, work: Any) -> Any:
-        """Do what an engine does, in a thread, so that Ctrl-C reaches us; nothing that it says leaves."""
+        Raises:
+            EngineFailed: The engine did not answer.
+            Cancelled: The user stopped it.
+        """
+        with self._lock:
+            return self.guarded(lambda: self.fetch(query))
+
+    def guarded(self, work: Any) -> Any:
+        """Do what an engine does, in a thread, so that Ctrl-C reaches us; nothing that it says leaves.
+
+        Raises:
+            EngineFailed: The engine did not answer.
+            Cancelled: The user stopped it.
+        """
         done: list[Any] = []
         failed: list[bool] = []
 
@@ -137,14 +159,15 @@ class Source(ABC):
 
         thread = threading.Thread(target=job, daemon=True)
         thread.start()
-        try:
-            while thread.is_alive():
+        stopped = False
+        while thread.is_alive():
+            try:
+                if stopped:  # again and again: what was asked to stop may not have begun yet
+                    self._interrupted()
                 thread.join(TICK)
-        except KeyboardInterrupt:
-            failed.append(False)
-            self.interrupt()
-            thread.join()
-        if False in failed:
+            except KeyboardInterrupt:
+                stopped = True
+        if stopped:
             raise Cancelled(
                 "the query was stopped.",
                 why="it may have read rows, so what it was charged stays.",
@@ -157,6 +180,12 @@ class Source(ABC):
                 do="look into the engine's own log, if you may read it; `sitr doctor` tests the engines.",
             )
         return done[0]
+
+    def _interrupted(self) -> None:
+        try:
+            self.interrupt()
+        except Exception:
+            log.debug("the engine could not be asked to stop")
 
 
 def _key(unsafe_key: int | None) -> tuple[int, int, int]:
@@ -177,11 +206,19 @@ def _check_column(table: Table, column: Column, schema: Mapping[str, Any]) -> No
         "string": found.is_string() or found.is_uuid(),
         "date": found.is_date(),
         "timestamp": found.is_timestamp(),
-        "number": found.is_integer() or found.is_decimal() or (found.is_floating() and _allows_floats(column)),
+        "number": found.is_integer()
+        or (found.is_decimal() and _has_scale(column, found.scale))
+        or _is_float(column, found),
     }
     if not fits[kind]:
         raise InvalidDeclaration(f"{place}: declared as {column.type}, and the engine has {found}.")
 
 
-def _allows_floats(column: Column) -> bool:
-    return column.domain.float or column.type.startswith("decimal")
+def _has_scale(column: Column, scale: int | None) -> bool:
+    """Whether a decimal has no more digits after the point than declared: engines round the others differently."""
+    return column.domain.float or scale is None or column.domain.step <= Fraction(1, 10**scale)
+
+
+def _is_float(column: Column, found: Any) -> bool:
+    """Whether a float may be read as declared: as a float, or as a decimal with digits after the point."""
+    return bool(found.is_floating() and (column.domain.float or column.domain.step < 1))
