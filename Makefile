@@ -26,7 +26,7 @@ BENCH_READY := $(READY)-$(call checksum,cat $(PEERS))
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/$(READY) ## tell the composition story in the terminal; figures go to demo-output/
+demo: $(VENV)/$(READY) ## ask a small clinic, then tell how privacy loss adds up; files go to demo-output/
 	@$(BIN)/python -m sitr.cli demo --output demo-output
 
 test: $(VENV)/$(READY) ## run all tests and doctests (PYTEST_ARGS="-k bracket" to choose)

@@ -12,26 +12,25 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
-from .query.aggregates import (
-    correlation,
-    count,
-    count_distinct,
-    count_units,
-    covariance,
-    histogram,
-    max,
-    mean,
-    median,
-    min,
-    quantile,
-    stddev,
-    sum,
-    variance,
-)
+from ._version import __version__
 
 if TYPE_CHECKING:
+    from .query.aggregates import (
+        correlation,
+        count,
+        count_distinct,
+        count_units,
+        covariance,
+        histogram,
+        max,
+        mean,
+        median,
+        min,
+        quantile,
+        stddev,
+        sum,
+        variance,
+    )
     from .session.database import Database
 
 __all__ = [
@@ -61,3 +60,16 @@ def open(declaration: Any, **options: Any) -> Database:
     from .session.database import open as opened
 
     return opened(declaration, **options)
+
+
+def __getattr__(name: str) -> Any:
+    """An aggregate, when it is first used: the command line and the accountant do not wait for it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .query import aggregates
+
+    return getattr(aggregates, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from . import __version__
+from ._version import __version__
 from .accounting import Event
 from .units import Adjacency
 

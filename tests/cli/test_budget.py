@@ -8,6 +8,7 @@ import pytest
 from sitr.accounting import Laplace
 from sitr.ledger import Budget, Ledger
 from tests.cli.books import make_book, tamper
+from tests.cli.clinics import make_clinic
 from tests.cli.helpers import run, run_json
 
 
@@ -222,3 +223,52 @@ def test_an_anchor_gets_a_line_for_what_is_written_and_is_compared_first(book, t
     assert result.exit_code == 1
     assert "is behind its anchor" in result.stderr
     assert result.stdout == ""
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    return make_clinic(tmp_path)
+
+
+def test_begin_makes_the_book_that_a_declaration_names(clinic, tmp_path):
+    before = Path(clinic).read_text(encoding="utf-8")
+    result = run("budget", "begin", clinic)
+    assert result.exit_code == 0
+    assert "clinic/analyst/badr" in result.stdout
+    with opened(tmp_path / "book.db") as ledger:
+        assert set(ledger.budgets()) == {"clinic", "clinic/analyst/badr", "clinic/purpose/audit"}
+        assert ledger.budget("clinic") == Budget(epsilon=1.0, unit="patient")
+        line = f'id = "{ledger.id}"\n'
+    after = Path(clinic).read_text(encoding="utf-8")
+    assert line in after
+    assert after.replace(line, "") == before
+
+
+def test_begin_twice_changes_nothing(clinic):
+    first = run_json("budget", "begin", clinic)
+    text = Path(clinic).read_text(encoding="utf-8")
+    assert run_json("budget", "begin", clinic) == first
+    assert Path(clinic).read_text(encoding="utf-8") == text
+
+
+def test_begin_says_where_the_book_promises_something_else(clinic):
+    run("budget", "begin", clinic)
+    text = Path(clinic).read_text(encoding="utf-8")
+    Path(clinic).write_text(text.replace("epsilon = 1.0", "epsilon = 2.0"), encoding="utf-8")
+    result = run("budget", "begin", clinic)
+    assert result.exit_code == 0
+    assert "the declaration says ε = 2, and the book promises ε = 1" in result.stderr
+
+
+def test_begin_refuses_another_book(clinic, tmp_path):
+    run("budget", "begin", clinic)
+    (tmp_path / "book.db").unlink()
+    gone = run("budget", "begin", clinic)
+    assert gone.exit_code != 0
+    assert not (tmp_path / "book.db").exists()
+    Ledger.open(f"sqlite:///{tmp_path / 'other.db'}").close()
+    text = Path(clinic).read_text(encoding="utf-8")
+    Path(clinic).write_text(text.replace("book.db", "other.db"), encoding="utf-8")
+    other = run("budget", "begin", clinic)
+    assert other.exit_code == 2
+    assert "WrongLedger" in other.stderr

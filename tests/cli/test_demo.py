@@ -1,22 +1,94 @@
-"""`sitr demo`: the story holds together, its numbers are the library's, and the figures are left behind."""
+"""`sitr demo`: clinic and story hold together, the numbers are the library's, and files and figures are left behind."""
+
+import sys
 
 import pytest
 
 from sitr import report
 from sitr.accounting import Event
+from sitr.cli import clinic
+from tests.cli.clinics import read_sql
 from tests.cli.helpers import run, run_json
 
 
 @pytest.fixture(autouse=True)
 def _one_figure(monkeypatch):
     """Draw only the first figure; tests/report draws them all."""
+    read_sql(monkeypatch)
     for name in list(report.FIGURES)[1:]:
         monkeypatch.delitem(report.FIGURES, name)
 
 
-def test_the_story_is_told_and_says_where_the_figures_are(tmp_path):
-    result = run("demo", "--output", str(tmp_path / "figures"))
+def test_the_clinic_answers_refuses_and_keeps_its_book(tmp_path):
+    result = run("demo", "--output", str(tmp_path), env={"COLUMNS": "120"})
     assert result.exit_code == 0
+    told, _, story = result.stdout.partition("How privacy loss adds up")
+    assert "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" in told
+    assert "BudgetExceeded [SITR-B01]: budget 'clinic'" in told
+    assert "Why: its promise" in told
+    assert "Do: what fits" in told
+    assert "rare disease" not in told
+    assert "verified    valid: 11 entries" in told
+    assert len(told.splitlines()) < 90
+    assert "A hundred releases" in story
+    assert "\x1b" not in result.stdout
+    assert result.stderr == ""
+    assert f"sitr query {tmp_path / 'clinic.toml'}" in story
+
+
+def test_what_the_clinic_released(tmp_path):
+    record = run_json("demo", "--output", str(tmp_path))["clinic"]
+    counts, mean, diagnoses, refused = record["steps"]
+    assert counts["columns"]["region"] == ["north", "south", "east", "west"]
+    assert len(mean["columns"]["cost"]) == 1
+    assert set(diagnoses["columns"]["diagnosis"]) <= {*clinic.COMMON, *clinic.RARE}
+    assert refused["columns"] is None
+    assert "short by" in refused["refusal"]
+    assert record["verified"] == "valid: 11 entries"
+    assert record["statement"]["operations"] == "3 committed"
+
+
+def test_what_is_left_can_be_asked_and_is_made_anew(tmp_path):
+    first = run_json("demo", "--output", str(tmp_path))["clinic"]
+    path = str(tmp_path / "clinic.toml")
+    asked = ("query", path, clinic.COUNTS, "--epsilon", "0.1", "--yes", "--analyst", "amina")
+    assert run(*asked).exit_code == 0
+    again = run_json("demo", "--output", str(tmp_path))["clinic"]
+    assert again["statement"]["spent"] == first["statement"]["spent"]
+    assert again["statement"]["head"] != first["statement"]["head"]
+    assert 'url = "clinic.ledger.db"' in (tmp_path / "clinic.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["clinic.toml", "clinic.ledger.db"])
+def test_what_no_demo_made_is_not_touched(tmp_path, name):
+    (tmp_path / name).write_text("mine", encoding="utf-8")
+    result = run("demo", "--output", str(tmp_path))
+    assert result.exit_code == 1
+    assert "no demo made it" in result.stderr
+    assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_without_the_engine_the_story_is_told(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    result = run("demo", "--output", str(tmp_path))
+    assert result.exit_code == 0
+    assert "MissingExtra" in result.stderr
+    assert "A hundred releases" in result.stdout
+    assert not (tmp_path / "clinic.toml").exists()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    result = run("demo", "--output", str(tmp_path / "file" / "deeper"))
+    assert result.exit_code == 1
+    assert "cannot write" in result.stderr
+
+
+def test_the_story_is_told_and_says_where_the_figures_are(tmp_path):
+    result = run("demo", "--story", "--output", str(tmp_path / "figures"))
+    assert result.exit_code == 0
+    assert not (tmp_path / "figures" / "clinic.toml").exists()
     assert "A hundred releases" in result.stdout
     assert "DP-SGD" in result.stdout
     assert f"files are in {tmp_path / 'figures'}" in result.stdout
@@ -27,7 +99,7 @@ def test_the_story_is_told_and_says_where_the_figures_are(tmp_path):
 
 
 def test_every_number_of_the_story(tmp_path):
-    record = run_json("demo", "--output", str(tmp_path))
+    record = run_json("demo", "--story", "--output", str(tmp_path))
     overlooked, hundred, training, several, counts = (
         {row["rule"]: row["number"] for row in scene["rows"]} for scene in record["scenes"]
     )

@@ -32,9 +32,9 @@ GROUPS = sorted(name for name, command in main.commands.items() if isinstance(co
 
 
 def test_the_commands_are_these():
-    alone = ["account", "audit", "calibrate", "demo", "doctor", "figures"]
+    alone = ["account", "audit", "calibrate", "demo", "doctor", "explain", "figures", "init", "query", "tables"]
     nested = {
-        "budget": ["create", "list", "raise", "show"],
+        "budget": ["begin", "create", "list", "raise", "show"],
         "ledger": ["allow", "anchor", "export", "refund", "show", "verify"],
     }
     assert sorted(COMMANDS) == sorted(alone + [f"{group} {name}" for group in nested for name in nested[group]])
@@ -101,11 +101,15 @@ def test_an_unknown_command_is_a_usage_error():
         (errors.NoSuchGuarantee, 4),
         (errors.IncompatibleAdjacency, 4),
         (errors.CannotCalibrate, 4),
+        (errors.NotAllowed, 4),
         (errors.MissingExtra, 5),
+        (errors.EngineFailed, 5),
         (errors.LedgerDamaged, 1),
         (errors.LedgerUnavailable, 6),
         (errors.WrongLedger, 2),
         (errors.NotPermitted, 2),
+        (errors.InvalidDeclaration, 2),
+        (errors.Cancelled, 130),
     ],
 )
 def test_every_error_has_its_exit_code_and_three_lines(monkeypatch, error, code):
@@ -132,7 +136,7 @@ def test_a_file_of_data_given_by_mistake_is_not_shown(tmp_path, secret):
 def test_importing_the_command_line_is_light():
     code = "import sys, sitr.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"numpy", "scipy", "rich", "matplotlib", "sqlalchemy"}
+    heavy = {"numpy", "scipy", "rich", "matplotlib", "sqlalchemy", "ibis", "duckdb"}
     rooms = {"sitr.accounting", "sitr.audit", "sitr.ledger", "sitr.report"}
     assert (heavy | rooms).isdisjoint(loaded)
 

@@ -12,7 +12,8 @@ import click
 from ..display import rounded_down, rounded_up
 from ..units import ADJACENCIES
 from .book import book_options, head_record, limit_options, name_options, named, open_book
-from .output import bracket_record, print_json, print_rows, print_table, warn_of_epsilon
+from .declared import declaration_argument
+from .output import as_json, bracket_record, print_json, print_rows, print_table, warn_of_epsilon
 
 if TYPE_CHECKING:
     from ..ledger import Budget, Ledger, Statement
@@ -70,6 +71,30 @@ def _promise(book: Ledger, dataset: str, promise: Budget, holder: dict[str, str 
     book.create_budget(dataset, promise, **holder)
     _tell(book.statement(dataset, **holder), as_json)
     _warn(promise)
+
+
+@budget.command()
+@declaration_argument
+@as_json
+def begin(declaration: Path, as_json: bool) -> None:
+    """Make the book that DECLARATION names, promise its budgets, and write the id of the book into the file.
+
+    What is there already stays as it is. Where the declaration has the id of another book, it refuses.
+    """
+    from ..session import beginning
+    from ..tables.declaration import Declaration
+
+    with beginning.begin(declaration) as book:
+        records = _budget_records(book)
+        about = {"ledger": book.id, "place": book.store.place, "declaration": str(declaration)}
+        others = beginning.differences(Declaration.read(declaration), book)
+    if as_json:
+        print_json(about | {"budgets": records, "differences": others})
+    else:
+        print_rows([*about.items()])
+        print_table(("budget", "promise", "spent", "left", "raised"), [_line(record) for record in records])
+    for other in others:
+        click.echo(f"{other} The book holds: sitr budget raise changes it.", err=True)
 
 
 @budget.command()

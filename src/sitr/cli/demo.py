@@ -1,4 +1,4 @@
-"""`sitr demo`: the composition story, told in the terminal, with the figures left behind."""
+"""`sitr demo`: a clinic that is asked and refuses, then the composition story; files and figures are left behind."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..display import rounded_down, rounded_up
+from ..errors import MissingExtra
+from . import clinic
 from .figures import draw, folder_option
 from .output import as_json, print_json
 
@@ -44,17 +46,41 @@ class Scene:
 
 @click.command()
 @folder_option
+@click.option("--story", is_flag=True, help="Only how privacy loss adds up; no database is made.")
 @as_json
-def demo(folder: Path, as_json: bool) -> None:
-    """Tell how privacy loss adds up, and leave the figures behind."""
+def demo(folder: Path, story: bool, as_json: bool) -> None:
+    """Ask a small clinic, tell how privacy loss adds up, and leave the files and figures behind."""
+    told = None if story else _visited(folder)
+    if told is not None and not as_json:
+        clinic.tell(_console(), told)
     scenes = [_one_release(), _hundred_releases(), _training(), _several_guarantees(), _filter()]
     if not as_json:
         _tell(scenes)
     written = draw(folder)
     if as_json:
-        print_json({"scenes": [_record(scene) for scene in scenes], "figures": [str(path) for path in written]})
-    else:
-        click.echo(f"{len(written)} files are in {folder}: open an .svg, or read its numbers in the .csv beside it.")
+        about = {"scenes": [_record(scene) for scene in scenes], "figures": [str(path) for path in written]}
+        print_json(about | ({} if told is None else {"clinic": clinic.record(told)}))
+        return
+    click.echo(f"{len(written)} files are in {folder}: open an .svg, or read its numbers in the .csv beside it.")
+    if told is not None:
+        click.echo(f'The clinic is there too: sitr query {told.declaration} "{clinic.COUNTS}" --epsilon 0.1')
+
+
+def _visited(folder: Path) -> clinic.Visit | None:
+    """The clinic; where its engine is not installed, the story is told without it."""
+    try:
+        return clinic.visit(folder)
+    except MissingExtra as error:
+        click.echo(error, err=True)
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {folder}: {error.strerror}.") from None
+    return None
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
 
 
 def _one_release() -> Scene:
@@ -171,9 +197,10 @@ def _admitted(rule: str, keeper: Filter, event: Event, remark: str) -> Row:
 
 
 def _tell(scenes: list[Scene]) -> None:
-    from rich.console import Console
+    from rich.text import Text
 
-    console = Console(highlight=False)
+    console = _console()
+    console.print(Text("How privacy loss adds up\n", style="bold underline"))
     for number, scene in enumerate(scenes, 1):
         _tell_scene(console, number, scene)
 

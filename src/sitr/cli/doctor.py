@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from .. import __version__
+from .._version import __version__
 from .output import as_json, bracket_record, print_json, print_rows
 
 if TYPE_CHECKING:

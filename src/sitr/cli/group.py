@@ -6,15 +6,20 @@ from typing import Any
 
 import click
 
-from .. import __version__, errors
+from .. import errors
+from .._version import __version__
 from .account import account
 from .audit import audit
 from .budget import budget
 from .calibrate import calibrate
 from .demo import demo
 from .doctor import doctor
+from .explain import explain
 from .figures import figures
+from .init import init
 from .ledger import ledger
+from .query import query
+from .tables import tables
 
 # The first that fits; every other error of sitr is a request that cannot be read.
 EXIT_CODES: tuple[tuple[type[errors.SitrError], int], ...] = (
@@ -22,9 +27,12 @@ EXIT_CODES: tuple[tuple[type[errors.SitrError], int], ...] = (
     (errors.NoSuchGuarantee, 4),
     (errors.IncompatibleAdjacency, 4),
     (errors.CannotCalibrate, 4),
+    (errors.NotAllowed, 4),
     (errors.MissingExtra, 5),
+    (errors.EngineFailed, 5),
     (errors.LedgerDamaged, 1),
     (errors.LedgerUnavailable, 6),
+    (errors.Cancelled, 130),
 )
 
 
@@ -46,5 +54,5 @@ def main() -> None:
     """Differential privacy with one account behind every release."""
 
 
-for command in (account, audit, budget, calibrate, demo, doctor, figures, ledger):
+for command in (account, audit, budget, calibrate, demo, doctor, explain, figures, init, ledger, query, tables):
     main.add_command(command)

@@ -16,7 +16,7 @@ import click
 from ..display import rounded_up
 from ..errors import SitrError
 from .book import EXISTING_FILE, book_options, head_record, ledger_option, open_book
-from .output import as_json, print_json, print_rows, print_table
+from .output import as_json, print_json, print_rows, print_table, write_new
 
 if TYPE_CHECKING:
     from ..ledger import Entry, Ledger, Verification
@@ -100,7 +100,7 @@ def export(form: str, output: Path | None, url: str, anchor: Path | None, as_jso
     if output is None:
         click.echo(text, nl=False)
         return
-    _write_new(output, text)
+    write_new(output, text)
     if as_json:
         print_json({**about, "file": str(output), "entries": len(entries)})
     else:
@@ -252,16 +252,3 @@ def _csv(ledger: str, entries: list[Entry]) -> str:
 
 def _harmless(cell: str) -> str:
     return f"'{cell}" if cell.startswith(FORMULAS) else cell
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Write a new file that only its owner may read, as the book itself."""
-    from ..ledger.disk import owner_only
-
-    try:
-        with open(path, "x", encoding="utf-8", newline="", opener=owner_only) as f:
-            f.write(text)
-    except FileExistsError:
-        raise click.ClickException(f"{path} is there already; nothing was overwritten.") from None
-    except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}.") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,6 +75,24 @@ def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     for row in rows:
         table.add_row(*(_printable(cell) for cell in row))
     Console(highlight=False, markup=False, emoji=False).print(table)
+
+
+def on_terminal() -> bool:
+    """Whether a person can be asked: both what is typed and what is said go through a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a new file that only its owner may read, as the book itself."""
+    from ..ledger.disk import owner_only
+
+    try:
+        with open(path, "x", encoding="utf-8", newline="", opener=owner_only) as f:
+            f.write(text)
+    except FileExistsError:
+        raise click.ClickException(f"{path} is there already; nothing was overwritten.") from None
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}.") from None
 
 
 def epsilon_text(bracket: Bracket, delta: float) -> str:

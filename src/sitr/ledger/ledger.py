@@ -10,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .. import __version__, _validate
+from .. import _validate
+from .._version import __version__
 from ..accounting import Event
 from ..errors import (
     AlreadyAnswered,

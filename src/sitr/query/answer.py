@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -17,7 +15,7 @@ from ..errors import InvalidArgument, MissingExtra
 from ..release import NOT_PRIVATE, Release
 from .half_widths import half_width
 
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes a text that begins so for a formula
+FORMULAS = tuple("=+-@＝＋－＠|%")  # a spreadsheet may take a text that begins so for a formula or a command
 SHOWN = 20  # rows that are printed
 
 
@@ -110,11 +108,8 @@ class Answer(Release):
 
     def to_csv(self) -> str:
         """Return the table as CSV; a text that a spreadsheet would run as a formula gets a quote in front."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([_safe(name) for name in self.columns])
-        writer.writerows([[_safe(cell) for cell in row] for row in zip(*self.columns.values(), strict=True)])
-        return text.getvalue()
+        rows = [list(self.columns), *zip(*self.columns.values(), strict=True)]
+        return "".join(",".join(map(_cell, row)) + "\n" for row in rows)
 
     def total(self, name: str, **where: Any) -> Estimate:
         """Return the sum of a column over rows, with the interval of the sum.
@@ -231,8 +226,21 @@ def _number(value: Any) -> str:
     return f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
-def _safe(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULAS) else cell
+def _cell(value: Any) -> str:
+    """A cell of CSV; in quotes where any spreadsheet, whatever its country, could see two cells in it."""
+    text = _safe(value) if isinstance(value, str) else "" if value is None else str(value)
+    if not any(sign in text for sign in ',;|\t"\r\n'):
+        return text
+    return '"{}"'.format(text.replace('"', '""'))
+
+
+def _safe(cell: str) -> str:
+    if not cell:
+        return cell
+    # Spaces, tabs, line ends and signs that do not show are passed over by some spreadsheets; control signs begin none.
+    begins = next((at for at, sign in enumerate(cell) if sign.isprintable() and not sign.isspace()), len(cell))
+    unusual = not cell[0].isprintable()
+    return f"'{cell}" if unusual or cell.startswith(FORMULAS, begins) else cell
 
 
 def _coded(cell: Any) -> Any:

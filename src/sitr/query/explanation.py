@@ -10,6 +10,7 @@ import numpy as np
 from ..accounting import Bracket
 from ..accounting.notation import event_text
 from ..display import rounded_up, scientific
+from ..errors import InvalidArgument
 from ..tables.relations import one_row_per_unit
 from .aggregates import Aggregate
 from .designs import Total
@@ -18,6 +19,7 @@ from .facts import Facts
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
 from .planner import Plan, Target
 
+HAIR = 1 - 2.0**-38  # what a promise allows anyway (decision 0006): a release of ε = 0.5 costs no 0.501
 TYPICAL = 1000.0  # rows of a group, where nothing is known of its size
 
 
@@ -66,7 +68,8 @@ class Explanation:
 
     def _cost(self) -> str:
         delta = f" at δ = {scientific(self.target.delta)}" if self.target.delta else ""
-        return f"This would cost ε = {rounded_up(float(self.epsilon))}{delta}. Nothing has been read."
+        cost = rounded_up(float(self.epsilon) * HAIR)
+        return f"This would cost ε = {cost}{delta}. Nothing has been read."
 
     def _measurements(self) -> list[str]:
         rows = [("measured", "noise", "event"), *((line.label, line.noise, line.event) for line in self.lines)]
@@ -148,6 +151,37 @@ def _some(count: int, what: str) -> str:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
+
+
+def expected_sizes(plan: Plan, facts: Facts) -> dict[str, float]:
+    """Return about how large each count of a plan will be in a group, by what is publicly known, before filters.
+
+    Raises:
+        InvalidArgument: An aggregate is no count, or nothing is known of its size.
+    """
+    return {name: _expected(name, aggregate, plan, facts) for name, aggregate in plan.query.aggregates.items()}
+
+
+def _expected(name: str, aggregate: Aggregate, plan: Plan, facts: Facts) -> float:
+    of_units = aggregate.kind == "count_units"
+    if aggregate.kind not in ("count", "count_units", "histogram"):
+        raise InvalidArgument(
+            f"{name} = {aggregate}: a relative error is for counts.",
+            why="how large this will be is not known before it is released.",
+            do="say how large the error may be: error=500.",
+        )
+    if plan.groups is None:
+        raise InvalidArgument(
+            f"{name} = {aggregate}: how many groups there will be is not public, nor how large they are.",
+            do="declare categories for the keys, or say how large the error may be: error=500.",
+        )
+    known = facts.units if of_units else facts.rows
+    if known is None:
+        raise InvalidArgument(
+            f"{name} = {aggregate}: no size is declared, and a relative error is one of a size.",
+            do=f"declare {'expected_units' if of_units else 'expected_rows'} for the table, or say error=500.",
+        )
+    return max(known / max(plan.groups, 1) / max(len(aggregate.edges) - 1, 1), 1.0)
 
 
 def _noise(one: Measurement) -> str:

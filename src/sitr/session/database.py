@@ -10,7 +10,8 @@ from typing import Any
 
 from .. import _validate
 from ..accounting import Event, choose_filter
-from ..errors import InvalidDeclaration, NotPermitted, SitrError
+from ..display import rounded_down
+from ..errors import InvalidArgument, InvalidDeclaration, NotPermitted, SitrError
 from ..ledger import Budget, Ledger
 from ..ledger.statement import Amount
 from ..query.facts import Facts
@@ -20,6 +21,8 @@ from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within
 from ..tables.source import Source
 from .question import Question, datasets
 from .table import PrivateTable
+
+NO_FIT = "does not fit"  # what is said to be left after an event that a budget has no room for
 
 
 class Database:
@@ -93,12 +96,29 @@ class Database:
     def remaining(self, query: Query, event: Event) -> dict[str, tuple[str, str]]:
         """Return for each budget that a query falls under what is left now, and after an event."""
         found = {}
-        for dataset in datasets(query, self.declared):
-            left, budget = self.ledger.remaining(dataset), self.ledger.budget(dataset)
+        for name, holder in self.budgets(query):
+            dataset = name.partition("/")[0]
+            left, budget = self.ledger.remaining(dataset, **holder), self.ledger.budget(dataset, **holder)
             share = _share_after(left, budget, event)
-            after = "does not fit" if share is None else f"{100 * share:.3g} %"
-            found[dataset] = (f"{100 * left.share:.3g} % of {budget.promise}", after)
+            after = NO_FIT if share is None else _percent(share)
+            found[name] = (f"{_percent(left.share)} of {budget.promise}", after)
         return found
+
+    def budgets(self, query: Query, purpose: str | None = None) -> list[tuple[str, dict[str, str]]]:
+        """Return the names of the budgets that a query falls under, with whose share each of them is, if it is one."""
+        known = self.ledger.budgets()
+        holders = {"analyst": self.analyst} | ({"purpose": purpose} if purpose is not None else {})
+        found: list[tuple[str, dict[str, str]]] = []
+        for dataset in datasets(query, self.declared):
+            found.append((dataset, {}))
+            shares = [(f"{dataset}/{kind}/{who}", {kind: who}) for kind, who in holders.items()]
+            found += [(name, holder) for name, holder in shares if name in known]
+        return found
+
+
+def _percent(share: float) -> str:
+    hair = 1 + 2.0**-38  # what a promise allows anyway (decision 0006)
+    return f"{rounded_down(min(100 * share * hair, 100.0))} %"
 
 
 def _share_after(left: Amount, budget: Budget, event: Event) -> float | None:
@@ -143,11 +163,16 @@ def open(
             f"{who!r} may not ask.", why="the declaration lists who may.", do="the owner adds a name to analysts = []."
         )
     book = _book(declared, ledger)
-    source = _source(declared, frames, memory)
     try:
-        source.check()
+        source = _source(declared, frames, memory)
+        try:
+            source.check()
+        except BaseException:
+            source.close()
+            raise
     except BaseException:
-        source.close()
+        if book is not ledger:
+            book.close()
         raise
     return Database(declared, source, book, who)
 
@@ -180,18 +205,29 @@ def ledger_url(declared: Declaration) -> str:
 def create_budgets(declared: Declaration, ledger: Ledger) -> None:
     """Promise the declared budgets, and the shares of analysts and purposes, that the book does not have yet."""
     known = ledger.budgets()
-    for name, limits in declared.budgets.items():
+    for name, (dataset, holder, budget) in declared_budgets(declared).items():
         if name not in known:
-            ledger.create_budget(name, _budget(declared, limits))
+            ledger.create_budget(dataset, budget, **holder)
+
+
+def declared_budgets(declared: Declaration) -> dict[str, tuple[str, dict[str, str], Budget]]:
+    """Return all declared budgets by name: of which dataset, whose share, and the promise; datasets before shares."""
+    found: dict[str, tuple[str, dict[str, str], Budget]] = {}
+    for dataset, limits in declared.budgets.items():
+        found[dataset] = (dataset, {}, _budget(declared, f"budgets.{dataset}", limits))
         for share, holder in (("analysts", "analyst"), ("purposes", "purpose")):
             for who, its in limits.get(share, {}).items():
-                if f"{name}/{holder}/{who}" not in known:
-                    ledger.create_budget(name, _budget(declared, its), **{holder: who})
+                promise = _budget(declared, f"budgets.{dataset}.{share}.{who}", its)
+                found[f"{dataset}/{holder}/{who}"] = (dataset, {holder: who}, promise)
+    return found
 
 
-def _budget(declared: Declaration, limits: Mapping[str, Any]) -> Budget:
+def _budget(declared: Declaration, place: str, limits: Mapping[str, Any]) -> Budget:
     amounts = {name: limits[name] for name in ("epsilon", "delta", "rho") if name in limits}
-    return Budget(**amounts, adjacency=declared.adjacency, unit=declared.unit)
+    try:
+        return Budget(**amounts, adjacency=declared.adjacency, unit=declared.unit)
+    except InvalidArgument as error:
+        raise InvalidDeclaration(f"{place}: {error.what}", why=error.why, do=error.do) from None
 
 
 def _source(declared: Declaration, frames: Mapping[str, Any] | None, memory: str | None) -> Source:

@@ -19,7 +19,7 @@ from ..errors import (
 )
 from ..query.answer import Answer
 from ..query.execution import Execution
-from ..query.explanation import Explanation, explained
+from ..query.explanation import Explanation, expected_sizes, explained
 from ..query.planner import Plan, Target, plan
 from ..query.query import Limits, Query
 from ..tables.declaration import Declaration
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .database import Database
 
 HALVINGS = 40
+HIGHEST = 100.0  # ε that is tried
 
 
 class Question:
@@ -80,6 +81,7 @@ class Question:
         delta: float | None = None,
         rho: float | None = None,
         error: float | None = None,
+        relative_error: float | None = None,
     ) -> Explanation:
         """Return what a release would cost and how wrong it would be; reads no row and costs nothing.
 
@@ -87,20 +89,24 @@ class Question:
             epsilon: The ε of the release; or
             delta: With `epsilon`; the declared one unless told.
             rho: the ρ of the release; or
-            error: what the 95 % error of every aggregate shall be at most, from which ε is found.
+            error: what the 95 % error of every aggregate shall be at most, from which ε is found; or
+            relative_error: the same as a part of each count, by the declared number of rows and units.
 
         Raises:
             CannotCalibrate: No ε up to 100 reaches the error.
+            InvalidArgument: A relative error of what has no declared size.
         """
-        if error is not None:
-            if epsilon is not None or rho is not None or self._epsilon is not None:
-                raise InvalidArgument("error stands in the place of epsilon and rho.")
-            epsilon = self._epsilon_for(_validate.real("error", error, 0, 1e300, open_low=True), delta)
+        notes: tuple[str, ...] = ()
+        if error is not None or relative_error is not None:
+            if [epsilon or self._epsilon, rho, error, relative_error].count(None) != 3:
+                raise InvalidArgument("of epsilon, rho, error and relative_error, one says what is wanted.")
+            wanted, notes = self._wanted(error, relative_error, delta)
+            epsilon = self._epsilon_for(wanted, delta)
         made, target = self._planned(epsilon, delta, rho)
         database = self.database
         queries = tuple(database.source.explain(tally) for tally in made.tallies)
         facts = database.facts(self.query.relation)
-        return explained(made, target, facts, database.remaining(self.query, made.event), queries)
+        return explained(made, target, facts, database.remaining(self.query, made.event), queries, notes)
 
     def release(
         self,
@@ -220,18 +226,33 @@ class Question:
         query = json.loads(json.dumps(self.query.to_dict(), default=str))
         return {"query": query, "declaration": [declared.name, declared.version], "target": vars(target)}
 
-    def _epsilon_for(self, error: float, delta: float | None) -> float:
-        """The least ε, to a part in a thousand, at which no aggregate is wrong by more."""
+    def _wanted(
+        self, error: float | None, relative: float | None, delta: float | None
+    ) -> tuple[dict[str, float], tuple[str, ...]]:
+        """How large the error of each aggregate may be, and what is said of it."""
+        if relative is None:
+            most = _validate.real("error", error, 0, 1e300, open_low=True)
+            return dict.fromkeys(self.query.aggregates, most), ()
+        part = _validate.real("relative_error", relative, 0, 1, open_low=True, open_high=True)
+        made, _ = self._planned(HIGHEST, delta, None)
+        sizes = expected_sizes(made, self.database.facts(self.query.relation))
+        shown = ", ".join(f"{size:,.0f} for {name}" for name, size in sizes.items())
+        note = f"An error of {100 * part:g} % is one of what is expected in a group, before filters: {shown}."
+        return {name: part * size for name, size in sizes.items()}, (note,)
+
+    def _epsilon_for(self, wanted: Mapping[str, float], delta: float | None) -> float:
+        """The least ε, to a part in a thousand, at which no aggregate is wrong by more than is wanted."""
         facts = self.database.facts(self.query.relation)
 
         def reached(epsilon: float) -> bool:
             made, target = self._planned(epsilon, delta, None)
-            found = explained(made, target, facts, {}, ()).errors.values()
-            return bool(found) and max(found) <= error
+            found = explained(made, target, facts, {}, ()).errors
+            return bool(found) and all(error <= wanted[name] for name, error in found.items())
 
-        low, high = 1e-6, 100.0
+        low, high = 1e-6, HIGHEST
         if not reached(high):
-            raise CannotCalibrate(f"no ε up to {high:g} makes the error {error:g}.", do="ask for a larger error.")
+            least = min(wanted.values())
+            raise CannotCalibrate(f"no ε up to {high:g} makes the error {least:g}.", do="ask for a larger error.")
         for _ in range(HALVINGS):
             middle = (low * high) ** 0.5
             low, high = (low, middle) if reached(middle) else (middle, high)

@@ -18,7 +18,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from .. import _validate
-from ..errors import InvalidDeclaration
+from ..errors import InvalidArgument, InvalidDeclaration
 from ..units import ADJACENCIES, Adjacency
 from .domains import Domain
 
@@ -279,13 +279,11 @@ class _Reader:
         budgets = dict(part.left)
         for name, limits in budgets.items():
             one = _Part(limits, f"budgets.{name}")
-            for limit in ("epsilon", "delta", "rho"):
-                one.take(limit, (int, float))
+            _limits(one)
             for share in ("analysts", "purposes"):
                 for holder, settings in one.part(share).left.items():
                     inner = _Part(settings, f"budgets.{name}.{share}.{holder}")
-                    for limit in ("epsilon", "delta", "rho"):
-                        inner.take(limit, (int, float))
+                    _limits(inner)
                     inner.done()
             one.done()
         return budgets
@@ -319,6 +317,13 @@ class _Reader:
         return made
 
 
+def _limits(part: _Part) -> None:
+    for limit, such in (("epsilon", "1.0"), ("rho", "0.1"), ("delta", "1e-6")):
+        value = part.take(limit, (int, float))
+        if value is not None and (value < 0 or (value == 0 and limit != "delta")):
+            raise part.fail(f"{limit}={value:g} is no limit.", do=f"say how much may be learned: {limit} = {such}")
+
+
 def _columns(part: _Part) -> list[tuple[str, _Part]]:
     columns = part.part("columns")
     if not columns.left:
@@ -332,7 +337,7 @@ def _listed(value: Any) -> list[str]:
 
 def _unit(part: _Part) -> str | KeyPath | None:
     value = part.left.pop("unit", None)
-    if isinstance(value, str):
+    if isinstance(value, str) and value:
         return None if value == "row" else value
     if isinstance(value, Mapping):
         path = _Part(value, f"{part.place}.unit")
@@ -357,7 +362,10 @@ def _max_rows_per_unit(part: _Part) -> int:
 
 def _column(name: str, part: _Part) -> Column:
     kind = part.take("type", str, "")
-    domain = _domain_of_type(part, kind)
+    try:
+        domain = domain_of_type(kind)
+    except InvalidArgument as error:
+        raise part.fail(error.what) from None
     bounds, categories = part.take("bounds", list, None), part.take("categories", list, None)
     nulls = part.choice("nulls", NULLS, NULLS[0])
     if bounds is not None:
@@ -368,7 +376,13 @@ def _column(name: str, part: _Part) -> Column:
     return Column(name, kind, dataclasses.replace(domain, nulls=nulls == "group", required=nulls == "drop"))
 
 
-def _domain_of_type(part: _Part, kind: str) -> Domain:
+def domain_of_type(kind: str) -> Domain:
+    """Return what a column of a type can hold before anything else is declared of it.
+
+    Example:
+        >>> domain_of_type("int8").span
+        (-128, 127)
+    """
     if kind in ("boolean", "string", "date", "timestamp"):
         return Domain(kind)  # type: ignore[arg-type]
     if kind == "float":
@@ -381,7 +395,7 @@ def _domain_of_type(part: _Part, kind: str) -> Domain:
     scale = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", kind)
     if scale and int(scale[2]) <= int(scale[1]) <= 38:
         return Domain("number", Fraction(1, 10 ** int(scale[2])))
-    raise part.fail(f"type={_validate.shown(kind)} is not one of {', '.join(TYPES)}.")
+    raise InvalidArgument(f"type={_validate.shown(kind)} is not one of {', '.join(TYPES)}.")
 
 
 def _with_bounds(part: _Part, domain: Domain, bounds: list[Any]) -> Domain:

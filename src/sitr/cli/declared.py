@@ -1,0 +1,67 @@
+"""How commands name a declaration, a question in SQL and its price, and how they open what is declared."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .book import EXISTING_FILE, together
+
+if TYPE_CHECKING:
+    from ..session.database import Database
+    from ..session.question import Question
+
+LONGEST = 10**6  # characters of a question
+
+declaration_argument = click.argument("declaration", type=EXISTING_FILE)
+sql_options = together(
+    click.argument("sql", required=False),
+    click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="Read the SQL from this file."),
+)
+asking_options = together(
+    click.option("--epsilon", type=float, help="The ε of the release, in all."),
+    click.option("--delta", type=float, help="With --epsilon: its δ; the declared one unless told."),
+    click.option("--rho", type=float, help="The ρ of the release, in place of ε."),
+    click.option("--analyst", help="Who asks; the user of the operating system unless told."),
+    click.option("--max-rows-per-unit", type=click.IntRange(1), help="Keep so many rows of a unit at most."),
+    click.option("--max-groups-per-unit", type=click.IntRange(1), help="Keep a unit in so many groups at most, with"),
+    click.option("--max-rows-per-group", type=click.IntRange(1), help="so many of its rows in each of them."),
+)
+
+
+def sql_text(sql: str | None, file: Path | None) -> str:
+    """Return the question, from the command line, a file, or standard input where that is said."""
+    if (sql is None) == (file is None):
+        raise click.UsageError('Ask one question: "SELECT ...", --file question.sql, or - for standard input.')
+    if file is not None:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise click.UsageError(f"{file} cannot be read as text.") from None
+    else:
+        text = sys.stdin.read(LONGEST + 1) if sql == "-" else str(sql)
+    if not text.strip() or len(text) > LONGEST:
+        raise click.UsageError(f"A question has 1 to {LONGEST} characters.")
+    return text
+
+
+def open_declared(declaration: Path, analyst: str | None, *, explaining: bool = False) -> Database:
+    """Open a database for a `with` block; to explain, a book that is not begun yet may be stood in for."""
+    from ..session.database import open
+    from ..tables.declaration import Declaration
+
+    declared = Declaration.read(declaration)
+    if explaining and declared.ledger_id is None:
+        click.echo("The ledger is not begun: budgets are shown as declared. sitr budget begin makes it.", err=True)
+        return open(declared, analyst=analyst, ledger="memory://")
+    return open(declared, analyst=analyst)
+
+
+def asked(database: Database, text: str, bounds: Mapping[str, int | None]) -> Question:
+    """Return the question, with the bounds that were asked for."""
+    question = database.sql(text)
+    return question if set(bounds.values()) == {None} else question.bounded(**bounds)

@@ -1,0 +1,217 @@
+"""`sitr query`: a question in SQL, its bill, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from ..display import rounded_down, scientific
+from ..errors import BudgetExceeded, NotPermitted, UnknownName
+from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
+from .output import as_json, on_terminal, print_json, print_table
+
+if TYPE_CHECKING:
+    from ..query.answer import Answer
+    from ..query.explanation import Explanation
+    from ..session.database import Database
+    from ..session.question import Question
+
+HAIR = 1 + 2.0**-38  # what a promise allows anyway (decision 0006): 0.1 three times is 0.3
+SHOWN = 200  # rows in a terminal; a file has all
+
+
+@click.command()
+@declaration_argument
+@sql_options
+@asking_options
+@click.option("--operation", help="An id: asked again under it, the same answer comes again for nothing.")
+@click.option("--purpose", help="What for; a budget for that purpose is charged as well.")
+@click.option("--yes", is_flag=True, help="Spend without being asked; needed where there is no terminal.")
+@click.option("--csv", "csv", type=click.Path(dir_okay=False), help="Write the table to this new file; - prints it.")
+@as_json
+def query(
+    declaration: Path,
+    sql: str | None,
+    file: Path | None,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    analyst: str | None,
+    operation: str | None,
+    purpose: str | None,
+    yes: bool,
+    csv: str | None,
+    as_json: bool,
+    **bounds: int | None,
+) -> None:
+    """Ask SQL, and pay for it: the bill is shown, and nothing is spent before you say so.
+
+    SQL is a question such as "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", or - for standard input.
+    """
+    if csv == "-" and as_json:
+        raise click.UsageError("CSV and JSON cannot both go to standard output: name a file with --csv.")
+    if not yes and not on_terminal():
+        raise click.UsageError("Without a terminal nobody can be asked: --yes says that it may be spent.")
+    text = sql_text(sql, file)
+    price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    with open_declared(declaration, analyst) as database:
+        question = asked(database, text, bounds)
+        if not yes and not _answered(database, operation):
+            _confirm(database, question, question.explain(**price), purpose)
+        with _file(csv) as write, _progress() as progress:
+            answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
+            write(answer)
+    _tell(answer, csv, as_json)
+
+
+def _answered(database: Database, operation: str | None) -> bool:
+    """Whether the ledger has the answer: it costs nothing, or is another request, which is refused."""
+    if operation is None:
+        return False
+    try:
+        database.ledger.answer(operation, analyst=database.analyst)
+    except (UnknownName, NotPermitted):
+        return False
+    return True
+
+
+def _confirm(database: Database, question: Question, bill: Explanation, purpose: str | None) -> None:
+    """Show the bill, and ask."""
+    from ..session.database import NO_FIT
+
+    click.echo(f"{bill}\n", err=True)
+    for name, (left, after) in bill.remaining.items():
+        if after == NO_FIT:
+            raise BudgetExceeded(
+                f"budget {name!r}: {_price(bill)} does not fit into what is left, {left}.",
+                why="a promise is kept by stopping before it would break. Nothing was spent.",
+                do="ask for less: a smaller ε; or an owner raises the budget.",
+            )
+    left = "; ".join(_left(database, name, holder) for name, holder in database.budgets(question.query, purpose))
+    if not click.confirm(f"Spend {_price(bill)}? {left} left", err=True):
+        click.echo("Nothing was spent.", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def _price(bill: Explanation) -> str:
+    if bill.target.epsilon is None:
+        return f"ρ = {bill.target.rho:g}"
+    spends_delta = bill.plan.kind == "gaussian" or bill.plan.selects
+    return f"ε = {bill.target.epsilon:g}{f' at δ = {scientific(bill.target.delta)}' if spends_delta else ''}"
+
+
+def _left(database: Database, name: str, holder: dict[str, str]) -> str:
+    dataset = name.partition("/")[0]
+    left, promise = database.ledger.remaining(dataset, **holder), database.ledger.budget(dataset, **holder).promise
+    plain = left.measure in ("epsilon", "rho")
+    amount = rounded_down(left.value * HAIR) if plain else f"{rounded_down(min(100 * left.share * HAIR, 100.0))} %"
+    return f"{amount} of {promise} ({name})"
+
+
+@contextmanager
+def _file(csv: str | None) -> Iterator[Callable[[Answer], None]]:
+    """A new file, made before anything is spent; it is removed again where no answer comes."""
+    from ..ledger.disk import owner_only
+
+    if csv is None or csv == "-":
+        yield lambda answer: None
+        return
+    path = Path(csv)
+    try:
+        file = open(path, "x", encoding="utf-8", newline="", opener=owner_only)  # noqa: SIM115  # closed below
+    except FileExistsError:
+        raise click.ClickException(f"{path} is there already; nothing was overwritten, and nothing spent.") from None
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}. Nothing was spent.") from None
+    try:
+        with file:
+            yield lambda answer: _write(file, answer)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _write(file: IO[str], answer: Answer) -> None:
+    try:
+        file.write(answer.to_csv())
+        file.flush()
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot write {file.name}: {error.strerror}. The ledger has the answer: "
+            f"ask again for nothing, with --operation {answer.operation}."
+        ) from None
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """The stage and the seconds, on standard error if that is a terminal; nothing about the data."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("planning", total=None)
+        yield lambda stage: bar.update(task, description=stage)
+
+
+def _tell(answer: Answer, csv: str | None, as_json: bool) -> None:
+    if as_json:
+        print_json(_record(answer) | ({"file": csv} if csv else {}))
+        return
+    if csv == "-":
+        click.echo(answer.to_csv(), nl=False)
+    elif csv is not None:
+        click.echo(csv)
+    else:
+        print_table(*answer_table(answer))
+        if len(answer) > SHOWN:
+            click.echo(f"… {len(answer) - SHOWN:,} more rows: ask again under this operation with --csv.", err=True)
+    for note in answer.notes:
+        click.echo(note, err=True)
+    click.echo(f"charged in entry {answer.entry}; operation {answer.operation}", err=True)
+
+
+def answer_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the head and the rows of an answer for people: each number with its 95 % interval."""
+    head = [*answer.keys, *(title for name in answer.raw for title in (name, "95 % interval"))]
+    rows = []
+    for place in range(min(len(answer), SHOWN)):
+        cells = [_key(answer.value[name][place]) for name in answer.keys]
+        for name in answer.raw:
+            low, high = answer.low[name][place], answer.high[name][place]
+            cells += [_number(answer.value[name][place]), f"{_number(low)} to {_number(high)}"]
+        rows.append(tuple(cells))
+    return tuple(head), rows
+
+
+def _key(value: Any) -> str:
+    return "(missing)" if value is None else str(value)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:,.6g}"
+    return f"{value:,.0f}" if isinstance(value, (int, float)) else str(value)
+
+
+def _record(answer: Answer) -> dict[str, Any]:
+    return {
+        "columns": {name: [_plain(cell) for cell in cells] for name, cells in answer.columns.items()},
+        "keys": list(answer.keys),
+        "raw": {name: list(cells) for name, cells in answer.raw.items()},
+        "event": answer.event.to_dict(),
+        "notes": list(answer.notes),
+        "entry": answer.entry,
+        "operation": answer.operation,
+        "time": answer.time.isoformat(),
+        "version": answer.version,
+    }
+
+
+def _plain(cell: Any) -> Any:
+    return cell if cell is None or isinstance(cell, (bool, int, float, str)) else str(cell)

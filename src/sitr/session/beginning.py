@@ -1,0 +1,158 @@
+"""How the book of a declaration is begun, and its id written into the declaration."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidDeclaration
+from ..ledger import Ledger
+from ..tables.declaration import Declaration
+from .database import create_budgets, declared_budgets, ledger_url
+
+BY_HAND = 'write a section [ledger] with a line url = "book.db", and run it again.'
+
+
+def begin(path: str | Path) -> Ledger:
+    """Make the book that a declaration names, promise the declared budgets, and write the book's id into the file.
+
+    What is there already stays as it is: a second time nothing is changed, and budgets or shares that were added to
+    the declaration since are promised.
+
+    Args:
+        path: The declaration.
+
+    Raises:
+        InvalidDeclaration: It names no ledger, or not all that is needed; or the id cannot be written into it.
+        WrongLedger: The book there is not the one whose id the declaration has.
+        UnknownName: The declaration has an id, and there is no book: it was lost, or is elsewhere.
+
+    Privacy: a declaration that has an id never gets another book, which would forget what was spent.
+    """
+    path = Path(path)
+    declared = Declaration.read(path)
+    if declared.ledger is None:
+        raise InvalidDeclaration("the declaration names no ledger.", do=BY_HAND)
+    _check_budgets(declared)
+    if declared.ledger_id is not None:
+        ledger = Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id)
+    else:
+        with_ledger_id(_read(path), "0" * 32)  # refuses what cannot be written, before a book is begun
+        ledger = Ledger.open(ledger_url(declared), create=True)
+    try:
+        create_budgets(declared, ledger)
+        if declared.ledger_id is None:
+            _write(path, with_ledger_id(_read(path), ledger.id))
+            if Declaration.read(path).ledger_id != ledger.id:
+                raise InvalidDeclaration(f"{path} was changed by someone else meanwhile.", do="run it again.")
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def differences(declared: Declaration, ledger: Ledger) -> list[str]:
+    """Return in which budgets the book and the declaration promise different things; the book is what holds."""
+    known = ledger.budgets()
+    return [
+        f"budget {name!r}: the declaration says {budget.promise}, and the book promises {known[name].promise}."
+        for name, (_, _, budget) in declared_budgets(declared).items()
+        if name in known and known[name] != budget
+    ]
+
+
+def with_ledger_id(text: str, id: str) -> str:
+    """Return the text of a declaration with the id of its ledger; nothing else in it changes, comments included.
+
+    Raises:
+        InvalidDeclaration: There is no place for it that can be found.
+
+    Example:
+        >>> print(with_ledger_id('ledger.url = "book.db"  # beside this file', "7f3a"))
+        ledger.url = "book.db"  # beside this file
+        ledger.id = "7f3a"
+    """
+    wanted = tomllib.loads(text)
+    wanted["ledger"] = {**wanted.get("ledger", {}), "id": id}
+    for changed in _candidates(text, id):
+        if _loaded(changed) == wanted:  # each change is a guess about lines, and what it makes of the file is the proof
+            return changed
+    raise InvalidDeclaration("the place for the id of the ledger was not found in the declaration.", do=BY_HAND)
+
+
+def _candidates(text: str, id: str) -> Iterator[str]:
+    lines = text.splitlines(keepends=True)
+    end = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+
+    def inserted(after: int, line: str) -> str:
+        before = lines[: after + 1]
+        before[-1] = before[-1] if before[-1].endswith("\n") else before[-1] + end
+        last = end if lines[after + 1 :] or lines[after].endswith("\n") else ""
+        return "".join([*before, line + last, *lines[after + 1 :]])
+
+    for at, line in enumerate(lines):
+        if re.match(r'\s*(ledger\s*\.\s*)?id\s*=\s*""', line):
+            yield "".join([*lines[:at], re.sub(r'=\s*""', f'= "{id}"', line, count=1), *lines[at + 1 :]])
+    for at, line in enumerate(lines):
+        if re.match(r"\s*ledger\s*\.\s*url\s*=", line):
+            yield inserted(at, f'ledger.id = "{id}"')
+        elif re.match(r"\s*url\s*=", line):
+            yield inserted(at, f'id = "{id}"')
+    for at, line in enumerate(lines):
+        if re.match(r"\s*\[\s*ledger\s*\]", line):
+            yield inserted(at, f'id = "{id}"')
+        elif re.match(r"\s*ledger\s*=\s*\{", line):
+            for brace in re.finditer(r"\s*\}", line):
+                changed = f'{line[: brace.start()]}, id = "{id}" }}{line[brace.end() :]}'
+                yield "".join([*lines[:at], changed, *lines[at + 1 :]])
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _check_budgets(declared: Declaration) -> None:
+    """Refuse budgets that cannot be promised, and private tables without one, before a book is begun."""
+    promised = declared_budgets(declared)
+    for table in declared.tables.values():
+        if not table.public and table.dataset not in promised:
+            raise InvalidDeclaration(
+                f"tables.{table.name}: no budget is declared for its dataset {table.dataset!r}.",
+                why="without one, nothing can be asked of it.",
+                do=f"[budgets.{table.dataset}], with epsilon = 1.0 below it.",
+            )
+
+
+def _read(path: Path) -> str:
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def _write(path: Path, text: str) -> None:
+    """Put a text in the place of a file, at once."""
+    path = path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with open(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, path.stat().st_mode & 0o7777)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise InvalidDeclaration(
+            f"the id of the ledger cannot be written into {path}: {error.strerror}.",
+            do="make it writable, and run it again.",
+        ) from None

@@ -1,0 +1,178 @@
+"""`sitr query`: nothing is spent before someone says so, and what is spent is in the book."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from sitr.cli import query
+from sitr.errors import Cancelled, EngineFailed
+from sitr.session.database import ledger_url
+from sitr.tables import Declaration
+from sitr.tables.source import Source
+from tests.cli.clinics import COUNT, make_clinic, read_sql
+from tests.cli.helpers import run, run_json
+
+AMINA = ("--analyst", "amina")
+
+
+@pytest.fixture
+def clinic(tmp_path, monkeypatch):
+    read_sql(monkeypatch)
+    path = make_clinic(tmp_path)
+    assert run("budget", "begin", path).exit_code == 0
+    return path
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setattr(query, "on_terminal", lambda: True)
+
+
+def left(clinic):
+    url = ledger_url(Declaration.read(clinic))
+    return run_json("budget", "show", "clinic", "--ledger", url)["remaining"]["value"]
+
+
+def test_an_answer(clinic):
+    result = run("query", clinic, COUNT, "--epsilon", "0.5", "--yes", *AMINA)
+    assert result.exit_code == 0
+    assert "95 % interval" in result.stdout
+    assert "north" in result.stdout
+    assert "charged in entry" in result.stderr
+    assert "charged" not in result.stdout
+    assert left(clinic) == pytest.approx(0.5)
+
+
+def test_without_a_terminal_it_needs_yes(clinic):
+    result = run("query", clinic, COUNT, "--epsilon", "0.5", *AMINA, input="y\n")
+    assert result.exit_code == 2
+    assert "--yes" in result.stderr
+    assert left(clinic) == 1.0
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_bill_is_shown_and_nothing_is_spent_before_yes(clinic):
+    result = run("query", clinic, COUNT, "--epsilon", "0.5", *AMINA, input="\n")
+    assert result.exit_code == 1
+    assert "This would cost ε = 0.500" in result.stderr
+    assert "Spend ε = 0.5? 1.00 of ε = 1 (clinic) left [y/N]:" in result.stderr
+    assert "Nothing was spent." in result.stderr
+    assert result.stdout == ""
+    assert left(clinic) == 1.0
+    result = run("query", clinic, COUNT, "--epsilon", "0.5", *AMINA, input="y\n")
+    assert result.exit_code == 0
+    assert "south" in result.stdout
+    assert left(clinic) == pytest.approx(0.5)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_bill_names_the_share_and_what_is_priced_otherwise(clinic):
+    result = run("query", clinic, COUNT, "--epsilon", "0.1", "--analyst", "badr", input="n\n")
+    assert "1.00 of ε = 1 (clinic); 0.250 of ε = 0.25 (clinic/analyst/badr) left" in result.stderr
+    result = run("query", clinic, COUNT, "--epsilon", "0.9", "--analyst", "badr", input="y\n")
+    assert result.exit_code == 3
+    assert "does not fit into what is left, 100 % of ε = 0.25" in result.stderr
+    assert left(clinic) == 1.0
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_price_in_rho(clinic, tmp_path):
+    text = (tmp_path / "clinic.toml").read_text(encoding="utf-8")
+    text = text.replace("epsilon = 1.0", "rho = 0.5").replace("{ epsilon = ", "{ rho = ")
+    lines = [line for line in text.splitlines() if not line.startswith("id =")]
+    (tmp_path / "rho.toml").write_text("\n".join(lines).replace("book.db", "rho.db"), encoding="utf-8")
+    run("budget", "begin", str(tmp_path / "rho.toml"))
+    result = run("query", str(tmp_path / "rho.toml"), COUNT, "--rho", "0.1", *AMINA, input="y\n")
+    assert result.exit_code == 0
+    assert "Spend ρ = 0.1? 0.500 of ρ = 0.5 (clinic) left" in result.stderr
+
+
+@pytest.mark.usefixtures("terminal")
+def test_an_operation_is_charged_once_and_asked_about_once(clinic):
+    asked = ("query", clinic, COUNT, "--epsilon", "0.5", "--operation", "q-1", *AMINA)
+    first = run(*asked, input="y\n")
+    again = run(*asked)
+    assert again.exit_code == 0
+    assert again.stdout == first.stdout
+    assert "Spend" not in again.stderr
+    assert left(clinic) == pytest.approx(0.5)
+    other = run("query", clinic, COUNT, "--epsilon", "0.1", "--operation", "q-1", *AMINA)
+    assert other.exit_code == 2
+    assert "OperationTaken" in other.stderr
+
+
+def test_json(clinic):
+    record = run_json("query", clinic, COUNT, "--epsilon", "0.5", "--yes", "--operation", "q-1", *AMINA)
+    assert record["columns"]["region"] == ["north", "south", "=cmd()"]
+    assert set(record["columns"]) == {"region", "n", "n_low", "n_high"}
+    assert record["operation"] == "q-1"
+    assert record["event"]["type"] == "discrete_laplace"
+
+
+def test_csv_to_a_file_and_to_standard_output(clinic, tmp_path):
+    options = ("--epsilon", "0.5", "--yes", "--operation", "q-1", *AMINA)
+    path = tmp_path / "answer.csv"
+    result = run("query", clinic, COUNT, *options, "--csv", str(path))
+    assert result.stdout == f"{path}\n"
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    assert [row["region"] for row in rows] == ["north", "south", "'=cmd()"]
+    assert run("query", clinic, COUNT, *options, "--csv", "-").stdout == path.read_text(encoding="utf-8")
+    record = json.loads(run("query", clinic, COUNT, *options, "--csv", str(tmp_path / "b.csv"), "--json").stdout)
+    assert record["file"] == str(tmp_path / "b.csv")
+    assert run("query", clinic, COUNT, *options, "--csv", "-", "--json").exit_code == 2
+
+
+def test_a_file_that_cannot_be_written_costs_nothing(clinic, tmp_path):
+    path = tmp_path / "answer.csv"
+    path.write_text("mine", encoding="utf-8")
+    for where in (path, tmp_path / "none" / "answer.csv"):
+        result = run("query", clinic, COUNT, "--epsilon", "0.5", "--yes", "--csv", str(where), *AMINA)
+        assert result.exit_code == 1
+        assert "nothing" in result.stderr.lower()
+    assert path.read_text(encoding="utf-8") == "mine"
+    assert left(clinic) == 1.0
+
+
+@pytest.mark.parametrize(("error", "code"), [(EngineFailed("no."), 5), (Cancelled("stopped."), 130)])
+def test_an_engine_that_fails_leaves_no_file_and_stays_charged(clinic, tmp_path, monkeypatch, error, code):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(Source, "run", fail)
+    path = tmp_path / "answer.csv"
+    result = run("query", clinic, COUNT, "--epsilon", "0.5", "--yes", "--csv", str(path), *AMINA)
+    assert result.exit_code == code
+    assert not path.exists()
+    assert left(clinic) == pytest.approx(0.5)
+
+
+def test_a_budget_refuses(clinic):
+    result = run("query", clinic, COUNT, "--epsilon", "1.5", "--yes", *AMINA)
+    assert result.exit_code == 3
+    assert "BudgetExceeded" in result.stderr
+    assert result.stdout == ""
+
+
+def test_what_is_not_allowed(clinic):
+    result = run("query", clinic, "SELECT diagnosis FROM visits", "--epsilon", "0.5", "--yes", *AMINA)
+    assert result.exit_code == 4
+    assert "NotAllowed" in result.stderr
+    assert left(clinic) == 1.0
+
+
+def test_a_book_that_is_not_begun(tmp_path, monkeypatch):
+    read_sql(monkeypatch)
+    result = run("query", make_clinic(tmp_path), COUNT, "--epsilon", "0.5", "--yes", *AMINA)
+    assert result.exit_code == 2
+    assert "sitr budget begin" in result.stderr
+
+
+def test_a_purpose_has_its_share(clinic, monkeypatch):
+    asked = ("query", clinic, "-", "--epsilon", "0.5", "--yes", "--purpose", "audit", *AMINA)
+    assert run(*asked, input=COUNT).exit_code == 0
+    assert run(*asked, input=COUNT).exit_code == 3
+    monkeypatch.setattr(query, "on_terminal", lambda: True)
+    result = run("query", clinic, COUNT, "--epsilon", "0.1", "--purpose", "audit", *AMINA, input="n\n")
+    assert "0.500 of ε = 1 (clinic); 0.250 of ε = 0.75 (clinic/purpose/audit) left" in result.stderr

@@ -1,0 +1,146 @@
+"""How a book is begun: its id is written into the declaration, and nothing else in the file changes."""
+
+import os
+import stat
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sitr.errors import InvalidDeclaration, LedgerError, WrongLedger
+from sitr.ledger import Ledger
+from sitr.session import beginning
+from sitr.session.beginning import begin, with_ledger_id
+from sitr.tables import Declaration
+
+TABLES = """
+[tables.visits]
+unit = "patient"
+max_rows_per_unit = 4
+columns.patient.type = "integer"
+"""
+BUDGET = "[budgets.clinic]\nepsilon = 1.0\n"
+LEDGERS = [
+    '[ledger]\nurl = "book.db"  # beside this file\n',
+    '[ledger]\r\nurl = "book.db"\r\n',
+    '[ ledger ]  # the book\nid = ""  # comes here\nurl = "book.db"\n',
+    '[ledger]\n# id = ""\n# url = "old.db"\nurl = "book.db"',
+    "[ledger]\nurl = '''\nbook.db'''\n",
+]
+FIRST = [
+    'ledger.url = "book.db"\n',
+    'ledger = { url = "book.db" }  # { the book }\n',
+    'ledger.id = ""\nledger.url = "book.db"\n',
+]
+HEAD = 'sitr = 1\nname = "clinic"\n'
+TRAP = '[privacy]\nunit = """\n[ledger]\nurl = "trap.db"\nid = ""\n"""\n'
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "clinic.toml"
+
+
+@pytest.mark.parametrize("text", [HEAD + TRAP + TABLES + one for one in LEDGERS] + [HEAD + one + TRAP for one in FIRST])
+def test_one_line_is_written_and_all_else_stays(text):
+    changed = with_ledger_id(text, "7f")
+    wanted = tomllib.loads(text)
+    wanted["ledger"]["id"] = "7f"
+    assert tomllib.loads(changed) == wanted
+    before, after = text.splitlines(keepends=True), changed.splitlines(keepends=True)
+    assert len([line for line in after if line not in before]) <= 2  # a last line gets its end
+    assert changed.count("#") == text.count("#")
+    assert ("\r\n" in changed) == ("\r\n" in text)
+
+
+@given(st.text(alphabet='[]ledgruid=".#\n ', max_size=60))
+def test_whatever_stands_there_the_result_is_right_or_it_refuses(noise):
+    text = f"{HEAD}{noise}\n[ledger]\nurl = 'book.db'\n"
+    try:
+        before = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    try:
+        changed = with_ledger_id(text, "7f")
+    except InvalidDeclaration:
+        return
+    before["ledger"]["id"] = "7f"
+    assert tomllib.loads(changed) == before
+
+
+def test_a_book_is_begun_once(path):
+    path.write_text(HEAD + LEDGERS[0] + BUDGET + TABLES, encoding="utf-8")
+    os.chmod(path, 0o640)
+    with begin(path) as ledger:
+        id = ledger.id
+    assert Declaration.read(path).ledger_id == id
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    text = path.read_bytes()
+    with begin(path) as ledger:
+        assert ledger.id == id
+        assert ledger.head.seq == 2
+    assert path.read_bytes() == text
+    assert [one.name for one in path.parent.iterdir() if one.name.startswith(".")] == []
+
+
+def test_what_was_added_is_promised(path):
+    path.write_text(HEAD + LEDGERS[0] + BUDGET + TABLES, encoding="utf-8")
+    begin(path).close()
+    share = BUDGET + "analysts.amina = { epsilon = 0.5 }\npurposes.audit = { epsilon = 0.1 }\n"
+    path.write_text(path.read_text(encoding="utf-8").replace(BUDGET, share), encoding="utf-8")
+    with begin(path) as ledger:
+        assert set(ledger.budgets()) == {"clinic", "clinic/analyst/amina", "clinic/purpose/audit"}
+        assert beginning.differences(Declaration.read(path), ledger) == []
+
+
+def test_a_book_that_is_there_is_taken(path):
+    path.write_text(HEAD + LEDGERS[0] + BUDGET + TABLES, encoding="utf-8")
+    with Ledger.open(str(path.parent / "book.db")) as there, begin(path) as ledger:
+        assert ledger.id == there.id
+
+
+def test_another_book_or_none_is_refused(path):
+    path.write_text(HEAD + LEDGERS[0] + BUDGET + TABLES, encoding="utf-8")
+    Ledger.open(str(path.parent / "other.db")).close()
+    begin(path).close()
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"book.db"', '"other.db"'), encoding="utf-8")
+    with pytest.raises(WrongLedger):
+        begin(path)
+    path.write_text(text.replace('"book.db"', '"gone.db"'), encoding="utf-8")
+    with pytest.raises(LedgerError, match="no ledger"):
+        begin(path)
+    assert not (path.parent / "gone.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD + BUDGET + TABLES, "names no ledger"),
+        (HEAD + LEDGERS[0] + TABLES, "no budget is declared for its dataset 'clinic'"),
+        (HEAD + LEDGERS[0] + "[budgets.clinic]\ndelta = 1e-6\n" + TABLES, r"budgets\.clinic: a budget has one limit"),
+        (HEAD + LEDGERS[0] + BUDGET + "analysts.a = { rho = 1e99 }\n" + TABLES, r"budgets\.clinic\.analysts\.a: rho"),
+        (HEAD + '"ledger" = { "url" = "book.db" }\n' + BUDGET + TABLES, "the place for the id"),
+    ],
+)
+def test_what_cannot_be_begun_begins_no_book(path, text, message):
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidDeclaration, match=message):
+        begin(path)
+    assert list(path.parent.iterdir()) == [path]
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_declaration_that_cannot_be_written_says_so(path, monkeypatch):
+    path.write_text(HEAD + LEDGERS[0] + BUDGET + TABLES, encoding="utf-8")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(beginning.os, "replace", refuse)
+        with pytest.raises(InvalidDeclaration, match="Permission denied"):
+            begin(path)
+    with begin(path) as ledger:  # the book that was made is taken
+        assert Declaration.read(path).ledger_id == ledger.id
