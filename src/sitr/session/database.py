@@ -141,7 +141,7 @@ def open(
             f"{who!r} may not ask.", why="the declaration lists who may.", do="the owner adds a name to analysts = []."
         )
     book = _book(declared, ledger)
-    source = _source(declared, frames, memory)
+    source = connect(declared, frames, memory)
     try:
         source.check()
     except BaseException:
@@ -192,7 +192,8 @@ def _budget(declared: Declaration, limits: Mapping[str, Any]) -> Budget:
     return Budget(**amounts, adjacency=declared.adjacency, unit=declared.unit)
 
 
-def _source(declared: Declaration, frames: Mapping[str, Any] | None, memory: str | None) -> Source:
+def connect(declared: Declaration, frames: Mapping[str, Any] | None = None, memory: str | None = None) -> Source:
+    """Return a connection to the declared engine, which was not tested yet, nor held against the declaration."""
     if declared.engine == "duckdb":
         from ..tables.duckdb import DuckDB
 
