@@ -149,22 +149,23 @@ class Source(Dialect, ABC):
             Cancelled: The user stopped it.
         """
         done: list[Any] = []
-        failed: list[bool] = []
+        finished = threading.Event()  # a thread whose `join` is interrupted passes for dead in Python 3.11
 
         def job() -> None:
             try:
                 done.append(work())
             except BaseException:  # whatever it is, it may quote a value
-                failed.append(True)
+                log.debug("%s failed", self.engine)
+            finally:
+                finished.set()
 
-        thread = threading.Thread(target=job, daemon=True)
-        thread.start()
+        threading.Thread(target=job, daemon=True).start()
         stopped = False
-        while thread.is_alive():
+        while not finished.is_set():
             try:
                 if stopped:  # again and again: what was asked to stop may not have begun yet
                     self._interrupted()
-                thread.join(TICK)
+                finished.wait(TICK)
             except KeyboardInterrupt:
                 stopped = True
         if stopped:
@@ -173,7 +174,7 @@ class Source(Dialect, ABC):
                 why="it may have read rows, so what it was charged stays.",
                 do="ask again under a new operation id: that is charged anew.",
             )
-        if failed:
+        if not done:
             raise EngineFailed(
                 f"{self.engine} could not answer.",
                 why="its own message is not shown, since it may hold values of the data.",
