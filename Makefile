@@ -1,4 +1,5 @@
-# Everything here sets itself up: the only needs are make and Python 3.11 or later.
+# Everything here sets itself up: the only needs are make and Python 3.11 or later. Tests on Spark need Java 17, those on
+# PostgreSQL its programs; both are skipped without, and in CI a skip fails.
 # Another interpreter: make test PYTHON=python3.12
 
 PYTHON ?= python3
@@ -30,7 +31,7 @@ demo: $(VENV)/$(READY) ## ask a small clinic, then tell how privacy loss adds up
 	@$(BIN)/python -m sitr.cli demo --output demo-output
 
 test: $(VENV)/$(READY) ## run all tests and doctests (PYTEST_ARGS="-k bracket" to choose)
-	@$(BIN)/python -m pytest -n auto --maxprocesses=4 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist loadgroup $(PYTEST_ARGS)
 
 check: $(VENV)/$(READY) ## ruff, mypy and import-linter
 	@$(BIN)/ruff check .
@@ -70,10 +71,10 @@ $(VENV)/$(MADE) $(BENCH_VENV)/$(MADE):
 
 # hatchling comes first, from the same pins, so that sitr itself is built with it and fetches nothing more.
 $(VENV)/$(READY): $(VENV)/$(MADE)
-	@echo "sitr: installing the packages pinned in constraints.txt (about half a minute)"
+	@echo "sitr: installing the packages pinned in constraints.txt (about a minute)"
 	@rm -f $(@D)/.ready-*
 	@$(BIN)/python -m pip $(PIP_ARGS) hatchling
-	@$(BIN)/python -m pip $(PIP_ARGS) --no-build-isolation -e '.[plot,postgresql,dev]'
+	@$(BIN)/python -m pip $(PIP_ARGS) --no-build-isolation -e '.[plot,postgresql,spark,polars,dev]'
 	@touch $@
 	@echo "sitr: ready; the next run starts at once"
 

@@ -7,6 +7,7 @@ import pytest
 import sitr
 from sitr.accounting import Bracket, Event
 from sitr.cli import doctor
+from sitr.tables import conformance
 from tests.cli.helpers import run, run_json
 
 
@@ -26,6 +27,12 @@ def test_json():
     assert record["versions"]["sitr"] == sitr.__version__
     assert {"matplotlib", "psycopg", "duckdb", "pyspark", "torch"} == set(record["optional"])
     assert len(record["self_test"]) == len(doctor.CASES)
+    assert record["engines"]["duckdb"]["status"] == "passed"
+    assert record["engines"]["duckdb"]["failed"] == []
+    assert {name: one["status"] for name, one in record["engines"].items() if name != "duckdb"} == {
+        "postgresql": "not tested",
+        "spark": "not tested",
+    }
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
@@ -49,6 +56,28 @@ def test_an_accountant_that_falls_over_is_found(monkeypatch):
     result = run("doctor", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["self_test"][0]["error"] == "ZeroDivisionError"
+
+
+def test_an_engine_that_fails_is_found(monkeypatch):
+    wrong = conformance.Report("duckdb", "0.1", {"sums": "passed", "NaN is missing": "wrong"})
+    monkeypatch.setattr(conformance, "report", lambda source: wrong)
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "duckdb 0.1: failed" in result.stdout
+    assert "WRONG NaN is missing" in result.stdout
+    assert "The accountant is well." in result.stdout
+
+
+def test_a_server_that_cannot_be_reached_is_found():
+    result = run("doctor", "--json", "--postgresql", "postgresql://nobody@/none?host=/nowhere")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)["engines"]["postgresql"]
+    assert found == {"version": None, "status": "does not run", "failed": ["InvalidDeclaration"]}
+
+
+def test_an_absent_engine_is_named(monkeypatch):
+    monkeypatch.setattr(doctor, "DRIVERS", doctor.DRIVERS | {"spark": "no_such_package"})
+    assert "spark: absent" in run("doctor").stdout
 
 
 def test_what_is_absent_is_named(monkeypatch):

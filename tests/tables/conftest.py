@@ -4,8 +4,11 @@ import pytest
 
 from tests.tables import engines
 
+# Spark takes long to start and much memory: under xdist one process has it (`--dist loadgroup`).
+PARAMS = [pytest.param(one, marks=pytest.mark.xdist_group(one)) if one == "spark" else one for one in engines.ENGINES]
 
-@pytest.fixture(params=engines.ENGINES)
+
+@pytest.fixture(params=PARAMS)
 def engine(request: pytest.FixtureRequest) -> str:
     """The name of each engine in turn; `engines.asked(engine, tables, declaration)` makes a database on it."""
     if reason := engines.missing(request.param):

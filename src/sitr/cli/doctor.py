@@ -1,4 +1,4 @@
-"""`sitr doctor`: versions, what was found, and a self-test of the accountant."""
+"""`sitr doctor`: versions, what was found, and self-tests of the accountant and of the engines."""
 
 from __future__ import annotations
 
@@ -18,9 +18,19 @@ if TYPE_CHECKING:
 NEEDED = ("numpy", "scipy", "sqlalchemy", "click", "rich")
 OPTIONAL = {
     "matplotlib": "for the figures: pip install 'sitr[plot]'",
-    "psycopg": "for a ledger in PostgreSQL: pip install 'sitr[postgresql]'",
+    "psycopg": "for a ledger or tables in PostgreSQL: pip install 'sitr[postgresql]'",
+    "duckdb": "for tables in files and frames: pip install duckdb",
+    "pyspark": "for tables in Spark: pip install 'sitr[spark]'",
+    "torch": "nothing needs it yet",
 }
-ENGINES = dict.fromkeys(("duckdb", "pyspark", "torch"), "nothing needs it yet")
+DRIVERS = {"duckdb": "duckdb", "postgresql": "psycopg", "spark": "pyspark"}
+UNTRIED, FELL = "not tested", "does not run"
+BAD = ("failed", FELL)
+NOTES = {
+    "duckdb": "",
+    "postgresql": "sitr doctor --postgresql ADDRESS tests a server; opening one tests it too",
+    "spark": "sitr doctor --engines starts and tests it; opening it tests it too",
+}
 WIDTH = 1e-6  # the widest bracket, relative to its value, that a self-test passes
 
 
@@ -45,26 +55,32 @@ CASES = (
 
 
 @click.command()
+@click.option("--engines", is_flag=True, help="Test Spark too, which is started for it: half a minute.")
+@click.option("--postgresql", metavar="ADDRESS", help="Test the server at postgresql://user@host/database.")
 @as_json
-def doctor(as_json: bool) -> None:
-    """Say what is installed, and test the accountant."""
+def doctor(engines: bool, postgresql: str | None, as_json: bool) -> None:
+    """Say what is installed, and test the accountant and the engines."""
     versions: dict[str, str | None] = {name: _version(name) for name in NEEDED}
     versions = {"sitr": __version__, "python": platform.python_version(), "platform": platform.platform(), **versions}
     tests = [_tested(case) for case in CASES]
-    healthy = all(test["passed"] for test in tests)
-    found = {name: _version(name) for name in OPTIONAL | ENGINES}
+    found = {name: _version(name) for name in OPTIONAL}
+    addresses = {"duckdb": "", "postgresql": postgresql, "spark": "local[2]" if engines else None}
+    tried = {name: _tried(name, address) for name, address in addresses.items()}
+    sound = all(test["passed"] for test in tests)
+    healthy = sound and all(engine["status"] not in BAD for engine in tried.values())
     if as_json:
-        print_json({"versions": versions, "optional": found, "self_test": tests, "healthy": healthy})
+        record = {"versions": versions, "optional": found, "self_test": tests, "engines": tried, "healthy": healthy}
+        print_json(record)
     else:
-        _print(versions, found, tests, healthy)
+        _print(versions, found, tests, sound)
+        _print_engines(tried)
     if not healthy:
         raise click.exceptions.Exit(1)
 
 
 def _print(versions: dict[str, Any], found: dict[str, Any], tests: list[dict[str, Any]], healthy: bool) -> None:
     rows = [(name, version or "MISSING") for name, version in versions.items()]
-    notes = OPTIONAL | ENGINES
-    rows += [(name, version or f"absent ({notes[name]})") for name, version in found.items()]
+    rows += [(name, version or f"absent ({OPTIONAL[name]})") for name, version in found.items()]
     print_rows(rows)
     click.echo()
     for test in tests:
@@ -72,6 +88,38 @@ def _print(versions: dict[str, Any], found: dict[str, Any], tests: list[dict[str
         click.echo(f"{mark} {test['event']}: ε = {test['truth']} at δ = {test['delta']:g}")
     click.echo()
     click.echo("The accountant is well." if healthy else "The accountant is NOT well: do not trust its numbers here.")
+
+
+def _print_engines(tried: dict[str, dict[str, Any]]) -> None:
+    click.echo()
+    for name, engine in tried.items():
+        version = f" {engine['version']}" if engine["version"] else ""
+        click.echo(f"{name}{version}: {engine['status']}{f' ({NOTES[name]})' if engine['status'] == UNTRIED else ''}")
+        for check in engine["failed"]:
+            click.echo(f"  WRONG {check}")
+
+
+def _tried(name: str, address: str | None) -> dict[str, Any]:
+    """What an engine's tests found; its declared tables are not touched, since there are none."""
+    if _version(DRIVERS[name]) is None:
+        return {"version": None, "status": "absent", "failed": []}
+    if address is None:
+        return {"version": None, "status": UNTRIED, "failed": []}
+    try:
+        from ..session.database import connect
+        from ..tables.conformance import report
+        from ..tables.declaration import Declaration
+
+        nothing = {"none": {"public": True, "columns": {"none": {"type": "boolean"}}}}
+        content = {"sitr": 1, "name": "none", "connection": {"engine": name, "address": address}, "tables": nothing}
+        source = connect(Declaration.of(content))
+        try:
+            found = report(source)
+        finally:
+            source.close()
+    except Exception as error:  # whatever ails the engine, the doctor says so and goes on
+        return {"version": None, "status": FELL, "failed": [type(error).__name__]}
+    return {"version": found.version, "status": "passed" if found.passed else "failed", "failed": list(found.failed)}
 
 
 def _version(name: str) -> str | None:

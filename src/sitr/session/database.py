@@ -164,7 +164,7 @@ def open(
         )
     book = _book(declared, ledger)
     try:
-        source = _source(declared, frames, memory)
+        source = connect(declared, frames, memory)
         try:
             source.check()
         except BaseException:
@@ -230,7 +230,8 @@ def _budget(declared: Declaration, place: str, limits: Mapping[str, Any]) -> Bud
         raise InvalidDeclaration(f"{place}: {error.what}", why=error.why, do=error.do) from None
 
 
-def _source(declared: Declaration, frames: Mapping[str, Any] | None, memory: str | None) -> Source:
+def connect(declared: Declaration, frames: Mapping[str, Any] | None = None, memory: str | None = None) -> Source:
+    """Return a connection to the declared engine, which was not tested yet, nor held against the declaration."""
     if declared.engine == "duckdb":
         from ..tables.duckdb import DuckDB
 

@@ -83,21 +83,26 @@ def check(source: Source) -> Report:
     return Report(source.engine, source.version, found)
 
 
+def report(source: Source) -> Report:
+    """Return what was found of an engine; it is tested once in a process."""
+    key = (source.engine, source.version)
+    if key not in _known:
+        _known[key] = check(source)
+    return _known[key]
+
+
 def require(source: Source) -> None:
-    """Test an engine once in a process, and refuse it where it failed.
+    """Refuse an engine that failed.
 
     Raises:
         EngineFailed: It does not compute what we take it to.
     """
-    key = (source.engine, source.version)
-    if key not in _known:
-        _known[key] = check(source)
-    report = _known[key]
-    if not report.passed:
+    found = report(source)
+    if not found.passed:
         raise EngineFailed(
-            f"{source.engine} {source.version} is not to be trusted: {', '.join(report.failed)}.",
+            f"{source.engine} {source.version} is not to be trusted: {'; '.join(found.failed)}.",
             why="it was tested on tables of our own, and an answer was not the known one.",
-            do="sitr doctor --engines shows all checks; take a version that passes them.",
+            do="take another version of it; `sitr doctor` shows the checks that failed.",
         )
 
 
@@ -119,11 +124,13 @@ class _Trial:
         """The rows of a tally over one table."""
         table = {"unit": "row", "columns": columns} | settings
         declared = Declaration.of({"sitr": 1, "name": "trial", "time_zone": ZONE, "tables": {"trial": table}})
-        made = self.source.guarded(lambda: self.source.sample(f"sitr_sample_{next(_numbers)}", frame))
-        emitter = Emitter(declared, lambda _: made, self.source, key)
-        rows: list[dict[str, Any]] = self.source.answered(
-            emitter.tally(tally(declared.tables["trial"].schema))
-        ).to_pylist()
+        name = f"sitr_sample_{next(_numbers)}"
+
+        def query() -> Any:
+            made = self.source.sample(name, frame)
+            return Emitter(declared, lambda _: made, self.source, key).tally(tally(declared.tables["trial"].schema))
+
+        rows: list[dict[str, Any]] = self.source.answered(query).to_pylist()
         return rows
 
     def values(

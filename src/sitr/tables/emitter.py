@@ -124,8 +124,7 @@ class Emitter:
             columns["value"] = rows.value(tally.distinct)
         if rows.row_id is not None:
             columns["row_id"] = whole_key(rows.table[rows.row_id])
-        columns = columns or {"row": ibis.literal(1, type="int64")}  # no engine selects nothing
-        table = rows.table.select(**columns)
+        table = rows.table.select(**(columns or {"row": whole(1)}))
         if tally.distinct is not None:
             return self._distinct(table, keys, tally)
         if tally.bound is not None and tally.bound.rows is None:

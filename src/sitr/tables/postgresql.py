@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from decimal import Decimal
 from typing import Any
 
 import ibis
@@ -16,7 +15,7 @@ from .source import Source
 
 SCHEMES = ("postgresql://", "postgres://")
 DIGITS = 38  # of a number that is read; one with more is clipped
-SMALLEST = 300  # digits after the point that a `numeric` keeps on its way to a double: fewer would not fit there
+REACH = 300  # powers of ten, either way, within which a `numeric` becomes a double
 TYPES = {  # of Arrow, by their names, to PostgreSQL's
     "bool": "boolean",
     "int8": "smallint",
@@ -125,7 +124,7 @@ def _connected(declared: Declaration) -> Value:
     import psycopg
 
     try:
-        options = "-c default_transaction_read_only=on -c search_path=public,pg_catalog -c extra_float_digits=1"
+        options = "-c default_transaction_read_only=on -c search_path=public -c extra_float_digits=1"
         return ibis.postgres.from_connection(
             psycopg.connect(
                 declared.address, autocommit=True, application_name="sitr", connect_timeout=10, options=options
@@ -149,18 +148,23 @@ def _finite(table: Value, declared: Table) -> Value:
 
 
 def _decimal(value: Value, domain: Domain) -> Value:
-    nan = ibis.literal("NaN").cast(value.type())
-    value = (value == nan).ifelse(ibis.null(value.type()), value)
-    if domain.float:
-        most = ibis.literal(Decimal("1e300"))
-        return _clipped(value, most).round(SMALLEST)
+    value = (value == _numeric("NaN")).ifelse(ibis.null(value.type()), value)
+    if domain.float:  # a double has no room for what is smaller or larger
+        tiny, zero = _numeric(f"1e-{REACH}"), _numeric("0")
+        value = ibis.cases(((value < tiny) & (value > -tiny), zero), else_=value)
+        return _clipped(value, _numeric(f"1e{REACH}")).cast("float64")
     digits = len(str(domain.step.denominator)) - 1
-    most = ibis.literal(Decimal(10) ** (DIGITS - digits) - 1)
+    most = _numeric("9" * (DIGITS - digits))
     return _clipped(value, most).cast(f"decimal({DIGITS}, {digits})")
 
 
 def _clipped(value: Value, most: Value) -> Value:
     return ibis.cases((value > most, most), (value < -most, -most), else_=value)
+
+
+def _numeric(text: str) -> Value:
+    """A number of any size."""
+    return ibis.literal(text).cast("decimal")
 
 
 def type_of(kind: Any) -> str:

@@ -6,7 +6,7 @@ import logging
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -97,7 +97,7 @@ class Source(Dialect, ABC):
         Raises:
             EngineFailed: It cannot run.
         """
-        self.answered(self._emitter(None, empty=True).tally(tally))
+        self.answered(lambda: self._emitter(None, empty=True).tally(tally))
 
     def run(self, tally: Tally, *, unsafe_key: int | None = None) -> Any:
         """Answer a tally exactly, as an Arrow table with a row for each group that occurs.
@@ -112,7 +112,7 @@ class Source(Dialect, ABC):
         """
         if unsafe_key is None:
             self.guarded(lambda: self.reseed(secrets.randbits(63)))
-        return self.answered(self._emitter(_key(unsafe_key)).tally(tally))
+        return self.answered(lambda: self._emitter(_key(unsafe_key)).tally(tally))
 
     def _emitter(self, key: tuple[int, int, int] | None, *, empty: bool = False) -> Emitter:
         def table(declared: Table) -> Value:
@@ -131,17 +131,17 @@ class Source(Dialect, ABC):
             do="look at its source, and at the connection.",
         )
 
-    def answered(self, query: Value) -> Any:
-        """Run a query of ours, one at a time, and return its rows as an Arrow table.
+    def answered(self, query: Callable[[], Value]) -> Any:
+        """Write a query of ours and run it, one at a time, and return its rows as an Arrow table.
 
         Raises:
             EngineFailed: The engine did not answer.
             Cancelled: The user stopped it.
         """
         with self._lock:
-            return self.guarded(lambda: self.fetch(query))
+            return self.guarded(lambda: self.fetch(query()))
 
-    def guarded(self, work: Any) -> Any:
+    def guarded(self, work: Callable[[], Any]) -> Any:
         """Do what an engine does, in a thread, so that Ctrl-C reaches us; nothing that it says leaves.
 
         Raises:
@@ -149,22 +149,23 @@ class Source(Dialect, ABC):
             Cancelled: The user stopped it.
         """
         done: list[Any] = []
-        failed: list[bool] = []
+        finished = threading.Event()  # a thread whose `join` is interrupted passes for dead in Python 3.11
 
         def job() -> None:
             try:
                 done.append(work())
             except BaseException:  # whatever it is, it may quote a value
-                failed.append(True)
+                log.debug("%s failed", self.engine)
+            finally:
+                finished.set()
 
-        thread = threading.Thread(target=job, daemon=True)
-        thread.start()
+        threading.Thread(target=job, daemon=True).start()
         stopped = False
-        while thread.is_alive():
+        while not finished.is_set():
             try:
                 if stopped:  # again and again: what was asked to stop may not have begun yet
                     self._interrupted()
-                thread.join(TICK)
+                finished.wait(TICK)
             except KeyboardInterrupt:
                 stopped = True
         if stopped:
@@ -173,7 +174,7 @@ class Source(Dialect, ABC):
                 why="it may have read rows, so what it was charged stays.",
                 do="ask again under a new operation id: that is charged anew.",
             )
-        if failed:
+        if not done:
             raise EngineFailed(
                 f"{self.engine} could not answer.",
                 why="its own message is not shown, since it may hold values of the data.",
@@ -206,17 +207,16 @@ def _check_column(table: Table, column: Column, schema: Mapping[str, Any]) -> No
         "string": found.is_string() or found.is_uuid(),
         "date": found.is_date(),
         "timestamp": found.is_timestamp(),
-        "number": found.is_integer()
-        or (found.is_decimal() and _has_scale(column, found.scale))
-        or _is_float(column, found),
+        "number": found.is_integer() or _is_decimal(column, found) or _is_float(column, found),
     }
     if not fits[kind]:
         raise InvalidDeclaration(f"{place}: declared as {column.type}, and the engine has {found}.")
 
 
-def _has_scale(column: Column, scale: int | None) -> bool:
+def _is_decimal(column: Column, found: Any) -> bool:
     """Whether a decimal has no more digits after the point than declared: engines round the others differently."""
-    return column.domain.float or scale is None or column.domain.step <= Fraction(1, 10**scale)
+    fits = column.domain.float or (found.is_decimal() and column.domain.step <= Fraction(1, 10 ** (found.scale or 0)))
+    return bool(found.is_decimal() and fits)
 
 
 def _is_float(column: Column, found: Any) -> bool:
