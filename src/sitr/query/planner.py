@@ -17,7 +17,7 @@ from ..tables.declaration import Declaration
 from ..tables.domains import FINE, Domain
 from ..tables.expressions import Expression
 from ..tables.relations import table_of
-from ..tables.tally import Bound, Key, Measure, Powers, Tally
+from ..tables.tally import THERE, Bound, Key, Measure, Powers, Tally
 from .aggregates import DEGREES, MOST_BINS, OF_RANKS, Aggregate
 from .designs import Design
 from .facts import Facts, chosen_bound
@@ -236,7 +236,11 @@ class _Planner:
 
     def _sums(self, design: Design, values: Mapping[str, tuple[Expression, Any]]) -> Sums:
         finest = self._finest(max(sum(design.degrees), 1))
-        measures = {name: self._measure(value, bounds, finest) for name, (value, bounds) in values.items()}
+        counted = max(design.degrees, default=0) == 0  # whether it is there is all that is asked of a value
+        measures = {
+            name: Measure(value, THERE) if counted else self._measure(value, bounds, finest)
+            for name, (value, bounds) in values.items()
+        }
         made = Sums(design, measures, self._noise(self._reach(), 1))
         return replace(made, noise=self._noise(self._reach(), design.unit(made.widths)))
 

@@ -34,7 +34,7 @@ from .expressions import (
     steps_of,
 )
 from .relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, is_public, rows_per_unit, table_of
-from .tally import Key, Measure, Powers, Tally
+from .tally import THERE, Key, Measure, Powers, Tally
 
 Value = Any
 LONG_LIST = 200  # values; a longer list of keys is joined, not written out
@@ -468,6 +468,8 @@ def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:
 def on_grid(rows: Rows, measure: Measure) -> Value:
     """Return a measure of each row: steps from the lower bound."""
     value, domain = rows.value(measure.value), measure.value.domain(rows.schema)
+    if measure.grid is THERE:
+        return value.isnull().ifelse(ibis.null("int64"), ibis.literal(0, type="int64"))
     steps, low = to_steps(value, domain, measure.grid), measure.grid.span[0]
     return steps - low if low else steps
 
