@@ -678,7 +678,7 @@ def test_case_17_two_notebooks_at_once_do_not_overspend(book, tmp_path):
     done = [int(one.communicate(timeout=60)[0]) for one in both]
     assert sum(done) == 5
     assert book.spent("test").value == pytest.approx(5.0)
-    assert book.verify().ok if hasattr(book.verify(), "ok") else book.verify()
+    assert book.verify().valid
 
 
 def test_case_17_a_crash_between_charge_and_answer_stays_charged(book, tmp_path):
@@ -816,7 +816,7 @@ def test_case_22_a_noisy_mean_lies_between_the_bounds(engine):
     table = visits(engine, {"person": [1], "x": [25]}, x=column("integer", bounds=[20, 30]), rows=1)
     question = table.aggregate(m=sitr.mean("x"), v=sitr.variance("x"), d=sitr.stddev("x"))
     plan = plan_of(question, 0.05)
-    for _ in range(100):
+    for _ in range(40):
         answer = Execution(plan, table.database.source).answer()
         assert 20 <= answer.low["m"][0] <= answer.value["m"][0] <= answer.high["m"][0] <= 30
         assert 0 <= answer.value["v"][0] <= 25

@@ -251,7 +251,7 @@ def coupled(monkeypatch):
 
 
 @given(case=questions())
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
 def test_without_a_unit_nothing_moves_farther_than_its_reach(case):
     question, plan, tables = case
     note(str(question.query.to_dict()))
