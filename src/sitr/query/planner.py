@@ -18,7 +18,7 @@ from ..tables.declaration import Declaration
 from ..tables.domains import FINE, Domain
 from ..tables.expressions import Bucket, Expression
 from ..tables.relations import Filter, table_of
-from ..tables.tally import Bound, Key, Measure, Powers, Tally
+from ..tables.tally import THERE, Bound, Key, Measure, Powers, Tally
 from .aggregates import DEGREES, OF_RANKS, Aggregate
 from .designs import Design, Total
 from .facts import Facts, chosen_bound
@@ -248,7 +248,11 @@ class _Planner:
 
     def _sums(self, design: Design, values: Mapping[str, tuple[Expression, Any]]) -> Sums:
         finest = self._finest(max(sum(design.degrees), 1))
-        measures = {name: self._measure(value, bounds, finest) for name, (value, bounds) in values.items()}
+        counted = max(design.degrees, default=0) == 0  # whether it is there is all that is asked of a value
+        measures = {
+            name: Measure(value, THERE) if counted else self._measure(value, bounds, finest)
+            for name, (value, bounds) in values.items()
+        }
         used: Design | Total = design
         if design in self.totals:
             used = Total(design.measures, next(iter(measures.values())).grid.span)

@@ -9,6 +9,7 @@ from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
 from ..query.aggregates import Aggregate
 from ..query.query import Grouping, Query
+from ..tables.domains import Domain
 from ..tables.expressions import Column, Expression
 from ..tables.relations import (
     Derive,
@@ -36,6 +37,7 @@ class PrivateTable:
 
     def __init__(self, database: Database, relation: Relation) -> None:
         self.database, self.relation = database, relation
+        self._schema: dict[str, Domain] = {}  # for a traceback that shows a table which was refused
         self._schema = relation.schema(database.declared)
 
     def __repr__(self) -> str:

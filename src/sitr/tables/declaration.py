@@ -449,6 +449,10 @@ def _check_columns(part: _Part, table: Table) -> None:
             raise part.fail(f"{name!r} is a float.", why="NaN and rounding make no dependable identity.")
         if table.columns[name].domain.step != 1:
             raise part.fail(f"{name!r} has fractions.", why="engines compare decimals of different digits differently.")
+    if table.unit is None and not table.public and "row" in table.columns:
+        raise part.fail(
+            'unit = "row" says that each row is a unit, and there is a column "row".', do="rename the column."
+        )
     if table.row_id and table.columns[table.row_id].domain.kind != "number":
         raise part.fail("row_id is a column of whole numbers.")
 

@@ -50,7 +50,7 @@ from .relations import (
     rows_per_unit,
     table_of,
 )
-from .tally import Key, Measure, Powers, Tally
+from .tally import THERE, Key, Measure, Powers, Tally
 
 Value = Any
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
@@ -568,6 +568,8 @@ def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:
 def on_grid(rows: Rows, measure: Measure) -> Value:
     """Return a measure of each row: steps from the lower bound."""
     value, domain = rows.value(measure.value), measure.value.domain(rows.schema)
+    if measure.grid is THERE:
+        return value.isnull().ifelse(ibis.null("int64"), ibis.literal(0, type="int64"))
     steps, low = to_steps(value, domain, measure.grid), measure.grid.span[0]
     return steps - whole(low) if low else steps
 

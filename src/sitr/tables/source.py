@@ -169,6 +169,7 @@ class Source(Dialect, ABC):
             except KeyboardInterrupt:
                 stopped = True
         if stopped:
+            done.clear()  # it may have ended in time, and tracebacks can show variables
             raise Cancelled(
                 "the query was stopped.",
                 why="it may have read rows, so what it was charged stays.",
@@ -200,7 +201,8 @@ def _key(unsafe_key: int | None) -> tuple[int, int, int]:
 def _check_column(table: Table, column: Column, schema: Mapping[str, Any]) -> None:
     place = f"tables.{table.name}.columns.{column.name}"
     if column.name not in schema:
-        raise InvalidDeclaration(f"{place}: the table has no such column.", do=f"it has: {', '.join(schema)}.")
+        # The others are not listed: of a text file without a header they are the first row.
+        raise InvalidDeclaration(f"{place}: the table has no such column.", do="look at how it is defined.")
     found, kind = schema[column.name], column.domain.kind
     fits = {
         "boolean": found.is_boolean(),

@@ -13,6 +13,7 @@ from .expressions import Expression
 from .relations import Relation
 
 Powers = tuple[tuple[str, int], ...]
+THERE = Domain("number", lower=0, upper=0, steps=True)  # the grid of a value of which only presence is asked
 
 
 @dataclass(frozen=True)
