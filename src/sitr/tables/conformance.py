@@ -136,13 +136,13 @@ class _Trial:
     def values(
         self, frame: pyarrow.Table, columns: Mapping[str, Any], asked: Mapping[str, Expression]
     ) -> dict[str, list[Fraction | None]]:
-        """Expressions over each row, in the order of its column `row`; missing is None."""
+        """Expressions over each row, in the order of its column `place`; missing is None."""
 
         def tally(schema: Mapping[str, Domain]) -> Tally:
             measures = {f"m{at}": Measure(one, _grid(one, schema)) for at, one in enumerate(asked.values())}
             sums: list[Powers] = [((name, power),) for name in measures for power in (0, 1)]
             self.grids = {name: one.grid for name, one in measures.items()}
-            return Tally(Scan("trial"), (Key("row", Column("row"), None),), None, measures, tuple(sums))
+            return Tally(Scan("trial"), (Key("place", Column("place"), None),), None, measures, tuple(sums))
 
         rows = sorted(self.ask(frame, columns, tally), key=lambda row: int(row["key0"]))
         if [int(row["key0"]) for row in rows] != list(range(frame.num_rows)):
@@ -202,7 +202,7 @@ YES = [True, False, None, True, False, None, True, True, False, False]
 def _numbers_of(trial: _Trial) -> dict[str, bool]:
     small, count = 12, len(LONGS)
     columns = {
-        "row": {"type": "integer"},
+        "place": {"type": "integer"},
         "real": {"type": "float", "bounds": [-100, 100]},
         "wide": {"type": "float", "bounds": [0, 2**22]},
         "long": {"type": "int64", "bounds": [-small, small]},
@@ -213,7 +213,7 @@ def _numbers_of(trial: _Trial) -> dict[str, bool]:
     }
     frame = pyarrow.table(
         {
-            "row": pyarrow.array(range(count), pyarrow.int64()),
+            "place": pyarrow.array(range(count), pyarrow.int64()),
             "real": pyarrow.array(FLOATS, pyarrow.float64()),
             "wide": pyarrow.array(WIDE, pyarrow.float64()),
             "long": pyarrow.array(LONGS, pyarrow.int64()),
@@ -316,7 +316,7 @@ TIMES = [
 
 def _moments(trial: _Trial) -> dict[str, bool]:
     columns = {
-        "row": {"type": "integer"},
+        "place": {"type": "integer"},
         "day": {"type": "date", "bounds": [date.min, date.max]},
         "time": {"type": "timestamp", "bounds": [datetime(1800, 1, 1), datetime(2100, 1, 1)]},
         "moment": {"type": "timestamp", "bounds": [datetime(1800, 1, 1), datetime(2100, 1, 1)]},
@@ -324,7 +324,7 @@ def _moments(trial: _Trial) -> dict[str, bool]:
     moments = [None if one is None else max(one, datetime(1969, 1, 1)).replace(tzinfo=UTC) for one in TIMES]
     frame = pyarrow.table(
         {
-            "row": pyarrow.array(range(len(DAYS)), pyarrow.int64()),
+            "place": pyarrow.array(range(len(DAYS)), pyarrow.int64()),
             "day": pyarrow.array(DAYS, pyarrow.date32()),
             "time": pyarrow.array(TIMES, pyarrow.timestamp("us")),
             "moment": pyarrow.array(moments, pyarrow.timestamp("us", "UTC")),
@@ -425,9 +425,9 @@ AWKWARD = "Größe \"x\" `y` 'z' %s"
 
 
 def _texts(trial: _Trial) -> dict[str, bool]:
-    columns = {"row": {"type": "integer"}, AWKWARD: {"type": "string", "nulls": "group"}}
+    columns = {"place": {"type": "integer"}, AWKWARD: {"type": "string", "nulls": "group"}}
     frame = pyarrow.table(
-        {"row": pyarrow.array(range(len(TEXTS)), pyarrow.int64()), AWKWARD: pyarrow.array(TEXTS, pyarrow.string())}
+        {"place": pyarrow.array(range(len(TEXTS)), pyarrow.int64()), AWKWARD: pyarrow.array(TEXTS, pyarrow.string())}
     )
     written = [one for one in TEXTS if one is not None]
     text = Column(AWKWARD)
