@@ -53,6 +53,15 @@ def test_a_profile_with_an_operation_is_charged_once():
     assert [one.operation for one in again.answers] == ["profile", "profile cost"]
 
 
+def test_what_a_profile_finds_is_used_with_or_without_more_columns():
+    with opened() as clinic:
+        visits = clinic.table("visits")
+        found = visits.derive(more=visits["urgent"].choose(2, 1)).profile("more").release(epsilon=10).facts
+        assert clinic.facts(visits.relation) == found
+        visits.filter(visits["urgent"]).profile().release(epsilon=10)
+        assert clinic.facts(visits.relation) == found
+
+
 def test_only_numbers_have_bounds():
     with opened() as clinic, pytest.raises(InvalidArgument, match="no number"):
         clinic.table("visits").profile("region")

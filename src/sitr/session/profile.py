@@ -16,7 +16,7 @@ from ..query.aggregates import count, histogram
 from ..query.answer import Additive, Answer
 from ..query.explanation import Explanation
 from ..query.facts import Facts
-from ..tables.relations import Scan, require_column
+from ..tables.relations import Derive, Scan, require_column
 
 if TYPE_CHECKING:
     from .question import Question
@@ -86,8 +86,11 @@ class Profile:
             for name, one in self._questions.items()
         }
         facts = _facts(answers[""]) if "" in answers else None
-        if facts is not None and isinstance(self.table.relation, Scan):
-            self.table.database.learn(self.table.relation.table, facts)
+        relation = self.table.relation
+        while isinstance(relation, Derive):  # more columns, and the same rows
+            relation = relation.source
+        if facts is not None and isinstance(relation, Scan):
+            self.table.database.learn(relation.table, facts)
         bounds = {name: _bounds(answer) for name, answer in answers.items() if name}
         return Profiled(facts, bounds, tuple(answers.values()))
 

@@ -1,0 +1,57 @@
+"""Every piece of Python in the guide to queries runs, in order, on a clinic that is made up here."""
+
+import os
+import random
+import re
+from datetime import date, timedelta
+from pathlib import Path
+
+GUIDE = Path(__file__).resolve().parents[1] / "docs" / "queries.md"
+REGIONS = ("north", "south", "west", "")
+REASONS = ("fever", "check-up", "injury")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def write_clinic(folder: Path) -> None:
+    """2,000 patients with 1 to 5 visits and as many tests; one reason is that of a single patient."""
+    chance = random.Random(0)
+    visits, tests = ["id,patient_id,day,age,cost,region,reason,urgent"], ["visit_id,value"]
+    for patient in range(2000):
+        age, region = chance.randrange(100), chance.choice(REGIONS)
+        for _ in range(chance.randrange(1, 6)):
+            day = date(2025, 1, 1) + timedelta(days=chance.randrange(365))
+            reason = chance.choice(REASONS) if patient else "a rare one"
+            cost, urgent = round(chance.uniform(1, 900), 2), chance.random() < 0.2
+            visits.append(f"{len(visits)},{patient},{day},{age},{cost},{region},{reason},{urgent}")
+            tests.append(f"{len(visits) - 1},{round(chance.uniform(0, 300), 2)}")
+    offices = ["region,coast", "north,true", "south,false", "west,true"]
+    for name, lines in (("visits", visits), ("tests", tests), ("offices", offices)):
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "clinic.toml").write_text(blocks("toml")[0], encoding="utf-8")
+
+
+def test_the_guide_to_queries_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_clinic(tmp_path)
+    names: dict[str, object] = {"__name__": "guide"}
+    try:
+        for number, text in enumerate(blocks("python")):
+            exec(compile(text, f"{GUIDE.name}, block {number + 1}", "exec"), names)
+    finally:
+        if "clinic" in names:
+            names["clinic"].close()
+    told = capsys.readouterr().out
+    assert "['clinic', 'clinic/analyst/amina']" in told
+    assert "True True" in told
+    assert "a rare one" not in told
+    assert "reason is a string, and no number" in told
+    assert os.path.exists("book.db")
+    assert len(names["answer"]) == 4  # three regions, and none
+
+
+def test_links_of_the_guide_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", GUIDE.read_text(encoding="utf-8")):
+        assert (GUIDE.parent / target).exists() or target == "sql.md", target
