@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import signal
@@ -113,7 +114,9 @@ CONTENT: dict[str, Any] = {
 
 @cache
 def database(engine: str) -> Database:
-    return engines.asked(engine, TABLES, CONTENT)
+    made = engines.asked(engine, TABLES, CONTENT)
+    atexit.register(made.close)
+    return made
 
 
 def one(condition: Expression) -> Expression:
