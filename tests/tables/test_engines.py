@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import signal
@@ -113,7 +114,9 @@ CONTENT: dict[str, Any] = {
 
 @cache
 def database(engine: str) -> Database:
-    return engines.asked(engine, TABLES, CONTENT)
+    made = engines.asked(engine, TABLES, CONTENT)
+    atexit.register(made.close)
+    return made
 
 
 def one(condition: Expression) -> Expression:
@@ -359,6 +362,40 @@ def test_a_random_column_chooses_anew_for_each_release(engine):
         drawn = [Execution(made, db.source, unsafe_without_noise=True).answer().value["n"] for _ in range(4)]
     assert all(sum(counts) == 2 for counts in drawn)
     assert len({tuple(counts) for counts in drawn}) > 1
+
+
+CSV = """who,x,ratio,day,text,extra
+1,5,0.5,2024-02-29,a,
+2,not a number,nan,2024-02-30,"b, c",
+3,7,,1969-12-31,,z
+,9,2.5,2024-01-01,d,
+4
+5,99999999999999999999,1e3,tomorrow,"a",
+"""
+
+
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
+def test_in_a_text_file_what_does_not_fit_is_missing(engine, tmp_path):
+    if reason := engines.missing(engine):
+        pytest.skip(reason)
+    (tmp_path / "rows.csv").write_text(CSV)
+    columns = {
+        "who": {"type": "integer"},
+        "x": {"type": "integer", "bounds": [0, 10]},
+        "ratio": {"type": "float", "bounds": [0, 10]},
+        "day": {"type": "date", "bounds": [date(1960, 1, 1), date(2030, 1, 1)]},
+        "text": {"type": "string"},
+    }
+    table = {"source": "rows.csv", "unit": "who", "max_rows_per_unit": 3, "columns": columns}
+    content = {"sitr": 1, "name": "test", "connection": {"engine": engine}, "tables": {"rows": table}}
+    content["budgets"] = {"test": {"epsilon": 10}}
+    with open_database(Declaration.of(content, tmp_path), analyst="amina", ledger="memory://") as db:
+        rows = db.table("rows")
+        rows = rows.derive(comma=one(rows["text"] == "b, c"), plain=one(rows["text"] == "a"))
+        there = {f"n_{name}": of.count(name) for name in ("x", "ratio", "day")}
+        added = {name: of.sum(name) for name in ("comma", "plain")}
+        found = exact(db, rows.aggregate(n=of.count(), **there, **added))
+    assert found == {"n": [5], "n_x": [2], "n_ratio": [2], "n_day": [2], "comma": [1], "plain": [2]}
 
 
 # PostgreSQL alone
