@@ -391,7 +391,8 @@ def test_bounds_of_groups_are_of_units(db: Database) -> None:
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 2, max_groups_contributed = 2) region, "
         "DATE_TRUNC('month', day) AS m, SUM(cost, contribution_bounds_per_group => (0, 300)) AS s, "
         "COUNT(*, contribution_bounds_per_group => (0, 2)) AS n, "
-        "AVG(age, contribution_bounds_per_group => (18, 500)) AS a, COUNT(DISTINCT patient) AS u FROM visits GROUP BY region, m"
+        "AVG(age, contribution_bounds_per_group => (18, 500)) AS a, COUNT(DISTINCT patient) AS u "
+        "FROM visits GROUP BY region, m"
     )
     visits = db.table("visits")
     units = visits.derive(m=visits["day"].truncate("month")).per_unit(
