@@ -77,7 +77,7 @@ class Scope:
         if isinstance(table, exp.Identifier):
             name = matching(table, sources, "table of FROM")
             sources = {name: sources[name]}
-        here = {one.name for columns in sources.values() for one in columns}
+        here = [one.name for columns in sources.values() for one in columns]
         name = matching(identifier, here, "column")
         found = [one for columns in sources.values() for one in columns if one.name == name]
         found.sort(key=lambda one: one.column is None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
@@ -15,7 +16,7 @@ from ...tables.expressions import Column, Expression
 from ...tables.relations import Derive, Filter, PerUnit, Relation, UnitAggregate, has_unit, rows_per_unit
 from .expressions import Values, row_values
 from .functions import Asked, has_aggregate, is_aggregate, read_aggregate
-from .items import key_name, named, required_name, resolved
+from .items import called, key_name, named, required_name, resolved
 from .names import Scope, Visible, fresh
 from .refusals import only
 from .rows import with_columns
@@ -41,6 +42,7 @@ def per_unit(scope: Scope, select: exp.Select, group: exp.Expr, having: exp.Expr
     values = _unit_values(scope, source, dict(zip(columns, (value for value, _ in found), strict=True)), asked)
     visible: list[Visible] = []
     computed: list[tuple[str, Expression]] = []
+    aliases: dict[str, Expression] = {}
     for node in select.expressions:
         inner, alias = named(node)
         if scope.is_unit(inner):
@@ -50,11 +52,13 @@ def per_unit(scope: Scope, select: exp.Select, group: exp.Expr, having: exp.Expr
             values.wanted = fresh(alias, {*columns, *asked})
         made = values.of(inner)
         values.wanted = None
+        aliases |= {alias: made} if alias is not None else {}
         if isinstance(made, Column):
             visible.append(Visible(alias or made.name, made.name))
         else:
             computed.append((required_name(alias), made))
             visible.append(Visible(computed[-1][0], None))
+    values.aliases = aliases
     condition = values.of(having.this) if having is not None else None
     relation: Relation = PerUnit(source, tuple(columns), tuple(asked.items()))
     if not asked:
@@ -71,6 +75,7 @@ class _UnitValues(Values):
     """Expressions over one unit: keys and aggregates, which are measured under a name."""
 
     wanted: str | None = None
+    aliases: Mapping[str, Expression] = MappingProxyType({})
 
 
 def _unit_values(
@@ -79,6 +84,9 @@ def _unit_values(
     plain = {name: key.to_dict() for name, key in keys.items()}
 
     def known(node: exp.Expr) -> Expression | None:
+        for name, value in values.aliases.items():
+            if called(node, name):
+                return value
         if has_aggregate(node):
             return None
         try:
