@@ -343,8 +343,9 @@ class Values:
 
     def _constant(self, one: Constant) -> Value:
         domain = one.domain({})
-        if domain.kind == "number":
-            return ibis.literal(domain.span[0], type="int64")
+        if domain.kind == "number":  # a small one is written without its type, and would be multiplied in 32 bits
+            steps = domain.span[0]
+            return ibis.literal(steps, type="int32").cast("int64") if abs(steps) < 2**31 else ibis.literal(steps)
         return ibis.literal(one.value)
 
     def _plain(self, one: Expression) -> Value:
