@@ -179,9 +179,9 @@ PLANS: dict[str, Ask] = {
 }
 
 
-def _count(most: int) -> Any:
+def _count(most: int, least: int = 0) -> Any:
     """A count with bounds, as SQL gives it from the declared rows of a unit."""
-    return sitr.query.aggregates.Aggregate("count", bounds=(0, most))
+    return sitr.query.aggregates.Aggregate("count", bounds=(least, most))
 
 
 @pytest.mark.parametrize("text", PLANS)
@@ -408,6 +408,40 @@ def test_bounds_of_groups_are_of_units(db: Database) -> None:
 def test_where_rows_are_units_bounds_of_groups_are_of_rows(db: Database) -> None:
     found = db.sql("SELECT SUM(score, contribution_bounds_per_group => (2, 5)) AS s FROM answers").query
     assert found.to_dict() == db.table("answers").aggregate(s=sitr.sum("score", bounds=(2, 5))).query.to_dict()
+
+
+def test_bounds_of_groups_are_answered(db: Database) -> None:
+    """Of 400 people in January, 266 in February; each adds at most 150 to a month."""
+    text = (
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 200, max_groups_contributed = 12) "
+        "DATE_TRUNC('month', day) AS m, SUM(cost, contribution_bounds_per_group => (0, 150)) AS s "
+        "FROM visits GROUP BY m ORDER BY m LIMIT 3"
+    )
+    answer = db.sql(text).release()
+    assert answer.value["m"] == [date(2026, 1, 1), date(2026, 2, 1), date(2026, 3, 1)]
+    assert answer.value["s"] == pytest.approx([400 * 100, 266 * 150, 133 * 150], rel=1e-2)
+
+
+def test_a_lower_bound_of_a_count_is_one_of_units(db: Database) -> None:
+    found = db.sql("SELECT COUNT(*, contribution_bounds_per_group => (2, 4)) AS n FROM visits").query
+    assert found.to_dict() == db.table("visits").per_unit(n=_count(4, 2)).aggregate(n=sitr.sum("n")).query.to_dict()
+    with pytest.raises(NotAllowed, match="two COUNTs"):
+        db.sql(
+            "SELECT region, COUNT(*, contribution_bounds_per_group => (0, 2)), "
+            "COUNT(cost, contribution_bounds_per_group => (0, 3)) FROM visits GROUP BY region"
+        )
+
+
+def test_arithmetic_and_having_over_one_unit(db: Database) -> None:
+    text = (
+        "WITH p AS (SELECT patient, v.region AS r, SUM(cost) / COUNT(*) AS mean, DATE_TRUNC('year', day) AS y "
+        "FROM visits v GROUP BY patient, region, y HAVING MAX(cost) >= 200 AND y = '2026-01-01') "
+        "SELECT r, COUNT(*) AS n, AVG(mean) AS m FROM p GROUP BY r"
+    )
+    answer = db.sql(text).release(epsilon=200.0)
+    assert answer.value["r"] == ["north", "south", "east"]
+    assert sum(answer.value["n"]) == pytest.approx(266, abs=2)
+    assert answer.value["m"][0] == pytest.approx((67 * 150 + 67 * 200) / 134, rel=0.05)
 
 
 def test_options_and_arguments_name_one_price(db: Database) -> None:

@@ -141,7 +141,8 @@ class Values:
             raise refused(node.args["query"], self.place)
         only(node, "this", "expressions")
         value = self.of(node.this)
-        constants = [self._alike(value, self.of(one))[1] for one in node.expressions]
+        kind = "" if isinstance(value, Constant) else self.kind(value)
+        constants = [_read_as(self.of(one), kind) for one in node.expressions]
         if not constants or not all(isinstance(one, Constant) for one in constants):
             raise NotAllowed("IN takes a list of constants.", do="x IN ('a', 'b'), or several comparisons with OR.")
         return value.isin([one.value for one in constants if isinstance(one, Constant)])
@@ -266,15 +267,20 @@ class Values:
 
     def _alike(self, left: Expression, right: Expression) -> tuple[Expression, Expression]:
         """Both sides; a text beside a date is read as one."""
-        return self._read_as(left, right), self._read_as(right, left)
+        left_text, right_text = (isinstance(one, Constant) and isinstance(one.value, str) for one in (left, right))
+        if left_text == right_text:
+            return left, right
+        kind = self.kind(right if left_text else left)
+        return _read_as(left, kind), _read_as(right, kind)
 
-    def _read_as(self, one: Expression, other: Expression) -> Expression:
-        if not (isinstance(one, Constant) and isinstance(one.value, str)) or isinstance(other, Constant):
-            return one
-        kind = self.kind(other)
-        if kind == "date":
-            return Constant(_date(one.value))
-        return Constant(_time(one.value)) if kind == "timestamp" else one
+
+def _read_as(one: Expression, kind: str) -> Expression:
+    """A text beside what is of another kind, read as a date or a time."""
+    if not isinstance(one, Constant) or not isinstance(one.value, str):
+        return one
+    if kind == "date":
+        return Constant(_date(one.value))
+    return Constant(_time(one.value)) if kind == "timestamp" else one
 
 
 def row_values(scope: Scope, place: str) -> Values:

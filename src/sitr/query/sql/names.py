@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -48,7 +49,7 @@ class Scope:
     relation: Relation
     sources: Mapping[str, tuple[Visible, ...]]
 
-    @property
+    @cached_property
     def schema(self) -> Mapping[str, Domain]:
         """What the columns hold."""
         return self.relation.schema(self.declared)
@@ -76,7 +77,7 @@ class Scope:
         if isinstance(table, exp.Identifier):
             name = matching(table, sources, "table of FROM")
             sources = {name: sources[name]}
-        here = {one.name for columns in sources.values() for one in columns}
+        here = [one.name for columns in sources.values() for one in columns]
         name = matching(identifier, here, "column")
         found = [one for columns in sources.values() for one in columns if one.name == name]
         found.sort(key=lambda one: one.column is None)

@@ -169,7 +169,7 @@ class _Statement:
             return False
 
     def _query(self) -> Query:
-        whole = any(one.per_group is not None and one.aggregate.kind != "count" for one in self.asked.values())
+        whole = any(_clips(one) for one in self.asked.values())
         if whole and has_unit(self.scope.relation, self.declared):
             return self._per_unit()
         made = {name: self._by_row(one) for name, one in self.asked.items()}
@@ -188,6 +188,12 @@ class _Statement:
             return Limits()
         for one in rows:
             _validate.integer("contribution_bounds_per_group", one, 1, 2**31)
+        if len(set(rows)) > 1:
+            raise NotAllowed(
+                "two COUNTs with different bounds on what one unit adds to a group.",
+                why="they are bounds on the rows that are read, for all aggregates of the query.",
+                do="give both the same, or ask apart.",
+            )
         groups = self.options.max_groups
         if not self.groupings:  # all rows are one group
             return Limits(max_rows_per_unit=max(rows)) if rows else Limits()
@@ -341,6 +347,11 @@ class _Statement:
         if not text.isdecimal() or len(text) > 10:
             raise NotAllowed(f"{name.upper()} is no whole number.", do=f"{name.upper()} 10.")
         return _validate.integer(name.upper(), int(text), 0, MOST_ROWS)
+
+
+def _clips(asked: Asked) -> bool:
+    """Whether bounds are on a sum over the rows of one unit; an upper bound of a count is one on its rows."""
+    return asked.per_group is not None and (asked.aggregate.kind != "count" or bool(asked.per_group[0] > 1))
 
 
 def _text(asked: Asked) -> str:

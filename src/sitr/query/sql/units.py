@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
 
 from ... import _validate
-from ...errors import InvalidArgument, NotAllowed
+from ...errors import InvalidArgument, NotAllowed, SitrError
 from ...tables.domains import Domain
 from ...tables.expressions import Column, Expression
 from ...tables.relations import Derive, Filter, PerUnit, Relation, UnitAggregate, has_unit, rows_per_unit
 from .expressions import Values, row_values
-from .functions import Asked, is_aggregate, read_aggregate
-from .items import key_name, named, required_name, resolved
+from .functions import Asked, has_aggregate, is_aggregate, read_aggregate
+from .items import called, key_name, named, required_name, resolved
 from .names import Scope, Visible, fresh
 from .refusals import only
 from .rows import with_columns
@@ -33,11 +35,14 @@ def per_unit(scope: Scope, select: exp.Select, group: exp.Expr, having: exp.Expr
             why="it would be a release of its own, with a price of its own.",
             do="GROUP BY the unit's column, and further keys; or ask for it as a query.",
         )
-    source, columns = keyed(scope, [(row_values(scope, "GROUP BY").of(one), key_name(one, select)) for one in others])
+    rows = row_values(scope, "GROUP BY")
+    found = [(rows.of(one), key_name(one, select)) for one in others]
+    source, columns = keyed(scope, found)
     asked: dict[str, UnitAggregate] = {}
-    values = _unit_values(scope, columns, asked, others)
+    values = _unit_values(scope, source, dict(zip(columns, (value for value, _ in found), strict=True)), asked)
     visible: list[Visible] = []
     computed: list[tuple[str, Expression]] = []
+    aliases: dict[str, Expression] = {}
     for node in select.expressions:
         inner, alias = named(node)
         if scope.is_unit(inner):
@@ -47,11 +52,13 @@ def per_unit(scope: Scope, select: exp.Select, group: exp.Expr, having: exp.Expr
             values.wanted = fresh(alias, {*columns, *asked})
         made = values.of(inner)
         values.wanted = None
+        aliases |= {alias: made} if alias is not None else {}
         if isinstance(made, Column):
             visible.append(Visible(alias or made.name, made.name))
         else:
             computed.append((required_name(alias), made))
             visible.append(Visible(computed[-1][0], None))
+    values.aliases = aliases
     condition = values.of(having.this) if having is not None else None
     relation: Relation = PerUnit(source, tuple(columns), tuple(asked.items()))
     if not asked:
@@ -68,21 +75,31 @@ class _UnitValues(Values):
     """Expressions over one unit: keys and aggregates, which are measured under a name."""
 
     wanted: str | None = None
+    aliases: Mapping[str, Expression] = MappingProxyType({})
 
 
 def _unit_values(
-    scope: Scope, columns: list[str], asked: dict[str, UnitAggregate], keys: list[exp.Expr]
+    scope: Scope, source: Relation, keys: Mapping[str, Expression], asked: dict[str, UnitAggregate]
 ) -> _UnitValues:
+    plain = {name: key.to_dict() for name, key in keys.items()}
+
     def known(node: exp.Expr) -> Expression | None:
-        return next((Column(name) for name, key in zip(columns, keys, strict=True) if node == key), None)
+        for name, value in values.aliases.items():
+            if called(node, name):
+                return value
+        if has_aggregate(node):
+            return None
+        try:
+            found = row_values(scope, "SELECT").of(node).to_dict()
+        except SitrError:
+            return None
+        return next((Column(name) for name, key in plain.items() if key == found), None)
 
     def column(node: exp.Column) -> Expression:
-        found = scope.find(node)
-        for name, key in zip(columns, keys, strict=True):
-            if isinstance(key, exp.Column) and scope.find(key) == found:
-                return Column(name)
+        scope.find(node)
         raise NotAllowed(
             f"{_validate.shown(node.name)} is neither grouped by nor aggregated.",
+            why="a unit has several rows, and one row in the result.",
             do=f"SUM({node.name}), or GROUP BY it.",
         )
 
@@ -94,13 +111,12 @@ def _unit_values(
         for name, known_one in asked.items():
             if known_one.to_dict() == made.to_dict():
                 return Column(name)
-        name = values.wanted or fresh(one.label, {*columns, *asked})
+        name = values.wanted or fresh(one.label, {*keys, *asked})
         asked[name] = made
         return Column(name)
 
     def kind(one: Expression) -> str:
-        schema = PerUnit(scope.relation, (), tuple(asked.items())).schema(scope.declared) if asked else {}
-        return one.domain({**scope.schema, **schema}).kind
+        return one.domain(PerUnit(source, tuple(keys), tuple(asked.items())).schema(scope.declared)).kind
 
     values = _UnitValues(column, kind, "a subquery of units", aggregate, known)
     return values
