@@ -55,13 +55,8 @@ def paid(engine, frame, **columns):
 # 1 --------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.statistical
 def test_case_01_the_last_bits_of_an_answer_do_not_tell_the_data(engine):
-    """Every raw answer is a point of one grid, whichever the data: no set of answers is impossible for one of them.
-
-    With ε = 8 a count of one row has noise of scale 1/8: 40 answers are then within ±3 of the truth but with
-    probability 40 e^-24 < 1e-9; they are whole numbers, so their last bits are those of whole numbers.
-    """
+    """Every raw answer is a point of one grid, whichever the data: no answer is possible for one of them alone."""
     seen = {}
     for rows in (0, 1):
         table = visits(
@@ -492,9 +487,9 @@ def test_case_14_rows_of_an_answer_are_in_the_order_of_keys(engine):
 
 @pytest.mark.statistical
 def test_case_15_public_keys_appear_and_others_never(engine):
-    """A declared key without rows has noise: 60 counts that are all 0 have probability (1 - e^-1)^60 < 1e-11 …
+    """A declared key without rows has noise, of scale 3 as three rows of a person are kept, at ε = 1.
 
-    … as the noise of ε = 1/3 for each row of 3 is 0 with probability tanh(1/18) < 0.06, and clipping at 0 keeps half.
+    It is 0 with probability tanh(1/6) < 0.17, and all 60 of them are with probability 0.17^60 < 1e-9.
     """
     frame = {"person": list(range(50)), "g": ["elsewhere"] * 50}
     table = visits(engine, frame, g=G)
@@ -732,6 +727,14 @@ def test_case_19_a_second_name_of_a_source_has_its_budget(tmp_path):
                 declared(content, tmp_path)
 
 
+def test_case_19_a_second_name_of_a_source_has_its_unit():
+    """Under a name whose rows are units, a person's many rows would be protected one by one."""
+    content = people()
+    content["tables"]["alias"] = {"unit": "row", "source": "visits", "columns": {"person": column("integer")}}
+    with pytest.raises(InvalidDeclaration, match="different units"):
+        declared(content)
+
+
 def test_case_19_an_alias_of_a_source_is_paid_from_its_budget(engine):
     content = people() | {"privacy": {}, "budgets": {"test": {"epsilon": 100.0}}}
     content["tables"]["alias"] = {**content["tables"]["visits"], "source": "visits"}
@@ -810,9 +813,8 @@ def test_case_21_a_person_in_many_groups_moves_all_of_them_by_the_bound(engine):
         assert units.l1 >= most
 
 
-@pytest.mark.statistical
 def test_case_22_a_noisy_mean_lies_between_the_bounds(engine):
-    """Also where noise makes a count of 0 or less; so does its interval. No chance is involved in the bounds."""
+    """Also where noise makes a count of 0 or less; so does its interval."""
     table = visits(engine, {"person": [1], "x": [25]}, x=column("integer", bounds=[20, 30]), rows=1)
     question = table.aggregate(m=sitr.mean("x"), v=sitr.variance("x"), d=sitr.stddev("x"))
     plan = plan_of(question, 0.05)
@@ -988,6 +990,13 @@ def test_bounds_that_are_too_fine_so_far_from_zero_are_refused(engine):
     table = visits(engine, {"person": [1], "f": [1e17]}, f=column("float"))
     with pytest.raises(InvalidArgument, match="far from 0"):
         table.aggregate(s=sitr.sum("f", bounds=(1e17, 1e17 + 64))).release(epsilon=1.0)
+
+
+def test_bounds_whose_width_is_no_number_are_refused_before_the_charge(engine):
+    table = paid(engine, {"person": [1], "f": [1e308]}, f=column("float", bounds=[-1e308, 1e308]))
+    with pytest.raises(InvalidArgument, match="so large"):
+        table.aggregate(s=sitr.sum("f")).release(epsilon=1.0)
+    assert spent(table.database) == 0
 
 
 def test_no_value_leaves_its_bounds_by_rounding(engine):
