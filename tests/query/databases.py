@@ -79,3 +79,18 @@ def replaced(database: Database, tables: Mapping[str, pyarrow.Table]) -> None:
         source.table(database.declared.tables[name])
     for place, name in enumerate(source._tables):
         source._connection.con.register(f"sitr_{place}", tables[name])
+
+
+X = column("integer", bounds=[0, 10])
+G = column("string", categories=["a", "b"])
+
+
+def spent(database: Database, dataset: str = "test") -> float:
+    """Return what a budget was charged."""
+    return database.ledger.spent(dataset).value
+
+
+def paid(engine: str, frame: Mapping[str, Any], **columns: Any) -> Any:
+    """Return the table of a database whose budget is in ε alone, so that what is spent is the sum of what was asked."""
+    content = people(**columns) | {"privacy": {}, "budgets": {"test": {"epsilon": 100.0}}}
+    return asked(engine, {"visits": pyarrow.table(dict(frame))}, content).table("visits")

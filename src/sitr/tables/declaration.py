@@ -487,3 +487,9 @@ def _check_datasets(tables: Mapping[str, Table], folder: Path) -> None:
                 why="the same people's data would be spent twice.",
                 do="give both the same dataset.",
             )
+        if other.unit != table.unit:
+            raise InvalidDeclaration(
+                f"tables.{table.name} and tables.{other.name} read one source and have different units.",
+                why="one budget would promise to protect both, and only the smaller would be protected.",
+                do="give both the same unit.",
+            )

@@ -18,6 +18,7 @@ from ..errors import InvalidArgument
 Kind = Literal["boolean", "number", "string", "date", "timestamp"]
 FARTHEST = 2**62  # steps: what stays within can be added once more without leaving 64 bits
 FINE = 2**20  # steps between the bounds of a float, at least
+LARGEST = 2**500  # of a bound
 EPOCH = date(1970, 1, 1)
 
 
@@ -92,6 +93,8 @@ class Domain:
             )
         if not low < high:
             raise InvalidArgument(f"bounds=({float(low):g}, {float(high):g}) are not in order.")
+        if max(-low, high) > LARGEST:
+            raise InvalidArgument("bounds are so large that their squares are no numbers.", do="pass smaller bounds.")
         step = _coarse(self.step, high - low, finest) if not self.float else _power(high - low, finest)
         if max(abs(low), abs(high)) / step > FARTHEST:
             raise InvalidArgument(
