@@ -11,7 +11,7 @@ from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
 from ..tables.declaration import Declaration
 from ..tables.domains import Domain
-from ..tables.expressions import Expression, Truncated
+from ..tables.expressions import Expression, Truncated, expression
 from ..tables.relations import Relation, column_name, has_unit, private_tables, rows_per_unit
 from ..tables.tally import Bound, Key
 from .aggregates import Aggregate
@@ -144,9 +144,18 @@ def _known(grouping: Grouping, domain: Domain) -> tuple[Any, ...] | None:
             f"{grouping.name} is no key: it has fractions.", do="group by bins: a histogram, or whole numbers."
         )
     if grouping.values is not None:
+        _check_values(grouping.name, grouping.values, domain)
         return grouping.values
     values = _declared(grouping.value, domain)
     return (*values, None) if values is not None and domain.nulls else values
+
+
+def _check_values(name: str, values: tuple[Any, ...], domain: Domain) -> None:
+    for value in values:
+        if value is not None and expression(value).domain({}).kind != domain.kind:
+            raise InvalidArgument(f"{name}: {_validate.shown(value)} is not a {domain.kind}, as the key is.")
+    if not values or len(set(values)) < len(values):
+        raise InvalidArgument(f"{name}: the values of a key are at least one, and none twice.")
 
 
 def _declared(value: Expression, domain: Domain) -> tuple[Any, ...] | None:
@@ -172,7 +181,10 @@ def _buckets(unit: str, domain: Domain) -> tuple[Any, ...] | None:
     begin = _begin(unit, first)
     while begin <= last and len(found) <= MOST_GROUPS:
         found.append(begin.date() if domain.kind == "date" else begin)
-        begin = _next(unit, begin)
+        try:
+            begin = _next(unit, begin)
+        except OverflowError:  # the calendar ends
+            break
     return tuple(found)
 
 

@@ -14,6 +14,7 @@ from .emitter import Value
 from .source import Source
 
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
+COARSE = {"s": 10**6, "ms": 10**3}  # microseconds
 TYPES = {"boolean": "boolean", "string": "string", "date": "date", "timestamp": "timestamp"}
 
 
@@ -117,18 +118,37 @@ def _arrow(name: str, frame: Any) -> Any:
     """A frame as an Arrow table; nothing of it is shown where that fails."""
     import pyarrow
 
-    if isinstance(frame, pyarrow.Table):
-        return frame
     try:
+        if isinstance(frame, pyarrow.Table):
+            return _in_microseconds(frame)
         if hasattr(frame, "to_arrow"):
-            return frame.to_arrow()
-        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+            return _in_microseconds(frame.to_arrow())
+        return _in_microseconds(pyarrow.Table.from_pandas(frame, preserve_index=False))
     except Exception:
         pass
     raise InvalidArgument(
         f"frames[{name!r}] is no table of pandas, Polars or Arrow with one type in each column.",
         do="give each column one type: df.astype({...}).",
     )
+
+
+def _in_microseconds(table: Any) -> Any:
+    """A table whose moments are as fine as DuckDB's; what has no place there is missing, where DuckDB would fail."""
+    import pyarrow
+    import pyarrow.compute
+
+    for place, field in enumerate(table.schema):
+        if not pyarrow.types.is_timestamp(field.type) or field.type.unit not in COARSE:
+            continue
+        numbers = table.column(place).cast("int64")
+        most = 2**62 // COARSE[field.type.unit]
+        inside = pyarrow.compute.less_equal(pyarrow.compute.abs(numbers), most)  # of -2^63 the same again: within
+        fine = pyarrow.timestamp("us", field.type.tz)
+        nothing = pyarrow.scalar(None, pyarrow.int64())
+        kept = pyarrow.compute.if_else(inside, pyarrow.compute.max_element_wise(numbers, -most), nothing)
+        made = pyarrow.compute.multiply(kept, COARSE[field.type.unit]).cast(fine)
+        table = table.set_column(place, pyarrow.field(field.name, fine), made)
+    return table
 
 
 def _type(declared: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from functools import reduce
 from typing import Any
 
@@ -33,13 +34,26 @@ from .expressions import (
     align,
     steps_of,
 )
-from .relations import Derive, Filter, Join, PerUnit, Relation, Scan, UnitAggregate, is_public, rows_per_unit, table_of
+from .relations import (
+    Derive,
+    Filter,
+    Join,
+    PerUnit,
+    Relation,
+    Scan,
+    UnitAggregate,
+    is_public,
+    joined_domain,
+    rows_per_unit,
+    table_of,
+)
 from .tally import Key, Measure, Powers, Tally
 
 Value = Any
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
+CALENDAR = date(1, 1, 3), date(9999, 12, 28)  # so far from the ends that a time zone or a week does not leave them
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
 COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "==": lambda a, b: a == b,
@@ -101,7 +115,7 @@ class Emitter:
             columns["value"] = rows.value(tally.distinct)
         if rows.row_id is not None:
             columns["row_id"] = rows.table[rows.row_id]
-        table = rows.table.select(**columns)
+        table = rows.table.select(**(columns or {"row": ibis.literal(1)}))
         if tally.distinct is not None:
             return self._distinct(table, keys, tally)
         if tally.bound is not None and tally.bound.rows is None:
@@ -148,11 +162,14 @@ class Emitter:
         return Rows(made, names, table.schema, row_id)
 
     def _column(self, value: Value, domain: Domain) -> Value:
-        if domain.float:
+        if domain.float or (domain.kind == "number" and domain.step != 1):
+            # Decimals too: engines fail on a row where they compare decimals of different scales.
             value = value.cast("float64")
             return value.isnan().ifelse(ibis.null("float64"), value)
+        if domain.kind == "date":
+            return in_calendar(value)
         if domain.kind == "timestamp":
-            return self.local(value)
+            return self.local(in_calendar(value))
         if domain.kind == "string" and not value.type().is_string():
             return value.cast("string")
         if domain.kind == "number" and domain.step == 1:
@@ -164,7 +181,10 @@ class Emitter:
         other = self.table(through)
         other = other.filter(other[str(through.unit)].notnull())
         there = other.select(
-            **{f"there{place}": other[column] for place, (_, column) in enumerate(path.columns)},
+            **{
+                f"there{place}": self._column(other[column], through.columns[column].domain)
+                for place, (_, column) in enumerate(path.columns)
+            },
             **{UNIT: other[str(through.unit)]},
         ).distinct()
         on = [table[names[here]] == there[f"there{place}"] for place, (here, _) in enumerate(path.columns)]
@@ -205,7 +225,7 @@ class Emitter:
         names = dict(left.names) | {name: f"j{len(left.names)}_{place}" for place, name in enumerate(fresh)}
         columns = {name: met[name] for name in left.table.columns}
         columns |= {names[name]: met[renamed[right.names[name]]] for name in fresh}
-        schema = dict(left.schema) | {name: right.schema[name] for name in fresh}
+        schema = dict(left.schema) | {name: joined_domain(right.schema[name], keep=join.keep) for name in fresh}
         return Rows(met.select(**columns), names, schema, None)
 
     @staticmethod
@@ -336,7 +356,7 @@ class Values:
     def _constant(self, one: Constant) -> Value:
         domain = one.domain({})
         if domain.kind == "number":
-            return ibis.literal(domain.span[0], type="int64")
+            return integer(domain.span[0])
         return ibis.literal(one.value)
 
     def _plain(self, one: Expression) -> Value:
@@ -354,7 +374,7 @@ class Values:
             return COMPARE[one.operator](self._plain(one.left), self._plain(one.right))
         left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
         _, first, second = align(left, right)
-        return COMPARE[one.operator](self.steps(one.left) * first, self.steps(one.right) * second)
+        return COMPARE[one.operator](scaled(self.steps(one.left), first), scaled(self.steps(one.right), second))
 
     def _found(self, one: In) -> Value:
         equal = [Comparison("==", one.value, Constant(value)) for value in one.values]
@@ -370,7 +390,7 @@ class Values:
     def _bucket(self, one: Bucket, low: int, high: int) -> Value:
         """By halves: of edges low, …, high - 1 it is not known yet whether they lie below."""
         if low == high:
-            return ibis.literal(low, type="int64")
+            return integer(low)
         middle = (low + high) // 2
         above, below = self._bucket(one, middle + 1, high), self._bucket(one, low, middle)
         return ibis.cases((self.of(one.reached(one.edges[middle])), above), else_=below)
@@ -380,8 +400,8 @@ class Values:
         domain = one.domain(self.schema)
         if domain.kind == "number":
             left, right = (steps_of(side.domain(self.schema)) for side in (first, one.other))
-            yes = self.steps(first) * int(left.step / domain.step)
-            no = self.steps(one.other) * int(right.step / domain.step)
+            yes = scaled(self.steps(first), int(left.step / domain.step))
+            no = scaled(self.steps(one.other), int(right.step / domain.step))
         else:
             yes, no = self.of(first), self.of(one.other)
         if isinstance(one, Coalesce):
@@ -398,17 +418,45 @@ class Values:
             by = float(left.step / right.step / domain.step)
             divisor = (second == 0).ifelse(ibis.null("float64"), second.cast("float64"))
             return (first.cast("float64") * by / divisor + 0.5).floor().cast("int64")
-        first, second = first * int(left.step / domain.step), second * int(right.step / domain.step)
+        first = scaled(first, int(left.step / domain.step))
+        second = scaled(second, int(right.step / domain.step))
         return first + second if one.operator == "+" else first - second
+
+
+def integer(value: int) -> Value:
+    """Return a constant of 64 bits: left alone, an engine takes a small one for 32 bits, and its product overflows."""
+    return ibis.literal(value).cast("int64")
+
+
+def scaled(value: Value, factor: int) -> Value:
+    """Return steps of one grid in those of a finer one; beyond 64 bits a factor is only of what is 0 in each row."""
+    return value if factor == 1 else value * (factor if factor <= FARTHEST else 0)
 
 
 def whole(value: Value) -> Value:
     """Return whole numbers of 64 bits; what has no place there is missing, since a cast would fail on that row."""
     kind = value.type()
+    if kind.is_decimal() and kind.scale:
+        value, kind = value.cast("float64"), ibis.dtype("float64")
     if kind.is_signed_integer() or (kind.is_unsigned_integer() and kind.nbytes < 8):
         return value.cast("int64")
     inside = (value > -FARTHEST) & (value < FARTHEST)
     return ibis.cases((inside, value), else_=ibis.null(kind)).cast("int64")
+
+
+def in_calendar(value: Value) -> Value:
+    """Return a date or a time of the years 1 to 9999; others are missing, since engines fail on some of them."""
+    kind = value.type()
+    if kind.is_date():
+        first, last = (ibis.literal(day) for day in CALENDAR)
+    elif kind.scale == 9:
+        return value.cast(kind.copy(scale=6))  # from 1677 to 2262 by its type
+    else:
+        zone = UTC if kind.timezone is not None else None
+        moments = [datetime(day.year, day.month, day.day, tzinfo=zone) for day in CALENDAR]
+        first, last = (ibis.literal(moment, type=kind.copy(scale=6)).cast(kind) for moment in moments)
+    inside = ibis.cases(((value >= first) & (value <= last), value), else_=ibis.null(kind))
+    return inside if kind.is_date() else inside.cast(kind.copy(scale=6))
 
 
 def clipped(value: Value, low: Any, high: Any) -> Value:
@@ -420,7 +468,7 @@ def clipped_steps(value: Value, domain: Domain) -> Value:
     """Return whole steps inside a domain."""
     low, high = domain.span
     value = value.cast("int64")
-    return clipped(value, ibis.literal(low, type="int64"), ibis.literal(high, type="int64"))
+    return clipped(value, integer(low), integer(high))
 
 
 def to_steps(value: Value, domain: Domain, grid: Domain) -> Value:
@@ -439,7 +487,8 @@ def to_steps(value: Value, domain: Domain, grid: Domain) -> Value:
     inside = clipped(value.cast("float64"), least, most)
     if grid.step > 1:  # to scale a tiny number down is an error in some engines; it is rounded to 0 anyway
         inside = (inside.abs() < float(grid.step) / 4).ifelse(ibis.literal(0.0), inside)
-    return (inside * float(1 / grid.step) + 0.5).floor().cast("int64")  # the ends are multiples: it stays within
+    # Far from 0 a double is coarser than a step: so it is clipped once more, as a whole number.
+    return clipped_steps((inside * float(1 / grid.step) + 0.5).floor(), grid)
 
 
 def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:
@@ -447,10 +496,10 @@ def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:
     factor = domain.step / grid.step
     if factor.denominator == 1:
         edge = [-(-low // factor.numerator) - 1, high // factor.numerator + 1]
-        inside = clipped(value, *(ibis.literal(end, type="int64") for end in edge)) * factor.numerator
+        inside = clipped(value, *(integer(end) for end in edge)) * factor.numerator
     else:
         inside = (value.cast("float64") * float(factor) + 0.5).floor().cast("int64")
-    return clipped(inside, ibis.literal(low, type="int64"), ibis.literal(high, type="int64"))
+    return clipped(inside, integer(low), integer(high))
 
 
 def on_grid(rows: Rows, measure: Measure) -> Value:
@@ -540,7 +589,7 @@ def _sum(table: Value, powers: Powers) -> Value:
     product = reduce(lambda a, b: a * b, factors)  # missing where one of its factors is, and left out of the sum then
     if all(power > 0 for _, power in powers):
         return product.sum()
-    return there.ifelse(product, ibis.literal(0, type="int64")).sum()
+    return there.ifelse(product, integer(0)).sum()
 
 
 def _summed(table: Value, keys: list[str], sums: tuple[Powers, ...]) -> Value:

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
+from . import declaration
 from .declaration import Declaration, Table
 from .domains import Domain
 from .expressions import Column, Expression, require
@@ -144,7 +145,8 @@ class Join(Relation):
                 f"both sides of the join have a column {min(clash)!r}.",
                 do="select and rename the columns of one first.",
             )
-        return left | {name: domain for name, domain in right.items() if name not in left}
+        fresh = {name: domain for name, domain in right.items() if name not in left}
+        return left | {name: joined_domain(domain, keep=self.keep) for name, domain in fresh.items()}
 
     def tables(self) -> Iterator[str]:
         """Of both."""
@@ -235,6 +237,11 @@ def table_of(declared: Declaration, name: str) -> Table:
     return declared.tables[name]
 
 
+def joined_domain(domain: Domain, *, keep: bool) -> Domain:
+    """Return what a column of the right side holds after a join: rows that match nothing lack it."""
+    return dataclasses.replace(domain, required=False) if keep else domain
+
+
 def column_name(name: str) -> str:
     """Return a name for a derived column, or refuse it."""
     return _validate.name("column", name)
@@ -262,6 +269,8 @@ def has_unit(relation: Relation, declared: Declaration) -> bool:
 
 def rows_per_unit(relation: Relation, declared: Declaration) -> int:
     """Return how many rows of one unit are kept at most, by what was declared: after a join, the larger of the two."""
+    if isinstance(relation, (Filter, Derive)):
+        return rows_per_unit(relation.source, declared)
     if isinstance(relation, PerUnit) and not relation.keys:
         return 1
     return max(table_of(declared, name).max_rows_per_unit for name in private_tables(relation, declared))
@@ -272,9 +281,24 @@ def _unit_name(relation: Relation, declared: Declaration) -> str | None:
     return next((name for name in names if isinstance(name, str)), None)
 
 
+def _unit_column(table: Table, declared: Declaration) -> declaration.Column:
+    """The column that names the unit of a table, here or where its path leads to."""
+    if isinstance(table.unit, declaration.KeyPath):
+        table = table_of(declared, table.unit.table)
+    assert isinstance(table.unit, str)
+    return table.columns[table.unit]
+
+
 def _check_units(join: Join, declared: Declaration) -> None:
     if not (has_unit(join.left, declared) and has_unit(join.right, declared)):
         raise NotAllowed(
             "private tables are joined on their unit, and one of these has none.",
             why="a row that is a unit of its own belongs to nobody in the other table.",
+        )
+    names = private_tables(join, declared)
+    kinds = {_unit_column(table_of(declared, name), declared).domain.kind for name in names}
+    if len(kinds) > 1:
+        raise NotAllowed(
+            f"the units of {' and '.join(names)} are of different types: {' and '.join(sorted(kinds))}.",
+            why="an engine would have to turn one into the other, and may fail on a row.",
         )
