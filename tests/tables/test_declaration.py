@@ -253,9 +253,9 @@ def test_a_path_leads_to_a_table_of_the_same_budget_by_columns_of_one_kind():
         Declaration.of(two({}, {"unit": {"through": "stays", "on": {"there": "id"}}}))
     with pytest.raises(InvalidDeclaration, match=r"tables.tests: its dataset is not that of 'stays'"):
         Declaration.of(two({"dataset": "other"}, path))
+    content = two({"unit": "row"}, path)
+    del content["tables"]["stays"]["max_rows_per_unit"]
     with pytest.raises(InvalidDeclaration, match=r"tables.tests.unit: 'stays' is not a declared table with a column"):
-        content = two({"unit": "row"}, path)
-        del content["tables"]["stays"]["max_rows_per_unit"]
         Declaration.of(content)
 
 

@@ -99,7 +99,7 @@ def test_numbers_over_a_unit():
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ((("total", UnitAggregate("sum", Column("cost"))),), InvalidArgument, "the sum of cost over a unit needs bounds"),
+        ((("total", UnitAggregate("sum", Column("cost"))),), InvalidArgument, "the sum of cost over a unit needs"),
         ((("rows", UnitAggregate("count")),), InvalidArgument, "how many rows a unit has needs bounds"),
         ((("x", UnitAggregate("median", Column("cost"))),), InvalidArgument, "median"),
         ((("x", UnitAggregate("max", Column("at"))),), InvalidArgument, "where a number is needed"),

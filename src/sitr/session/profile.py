@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 10**6  # of a unit; more count as so many
 POWERS = range(-10, 41)  # of two: where the bounds of a column are looked for
+STANDS_OUT = 4  # half widths: a hundred bins of noise alone pass once in 3000 profiles
 COVERED = 0.995  # the part of the rows that found bounds hold
 
 
@@ -101,7 +102,8 @@ EDGES = [*(-(2.0**power) for power in reversed(POWERS)), 0.0, *(2.0**power for p
 def _kept(answer: Answer, column: str) -> list[float]:
     """The counts that stand out of the noise; the others are noise, and there are many of them."""
     return [
-        count if count > error else 0.0 for count, error in zip(answer.raw[column], answer.error95[column], strict=True)
+        count if count > STANDS_OUT * error else 0.0
+        for count, error in zip(answer.raw[column], answer.error95[column], strict=True)
     ]
 
 
