@@ -87,7 +87,8 @@ def test_two_columns_share_their_products():
 
 def test_each_other_aggregate_has_its_own():
     made = planned(
-        {"u": sitr.count_units(), "d": sitr.count_distinct("ward"), "m": sitr.median("age"), "q": sitr.quantile("age", 0.9),
+        {"u": sitr.count_units(), "d": sitr.count_distinct("ward"), "m": sitr.median("age"),
+         "q": sitr.quantile("age", 0.9),
          "p": sitr.median("paid"), "n": sitr.count()}
     )  # fmt: skip
     assert kinds(made) == ["Sums", "Units", "Distinct", "Ranks", "Ranks"]
@@ -168,7 +169,8 @@ def _with(columns, **privacy):
 
 
 AGGREGATES = [
-    sitr.count(), sitr.count("cost"), sitr.count_units(), sitr.count_distinct("ward"), sitr.sum("change"), sitr.sum("cost"),
+    sitr.count(), sitr.count("cost"), sitr.count_units(), sitr.count_distinct("ward"), sitr.sum("change"),
+    sitr.sum("cost"),
     sitr.mean("cost"), sitr.mean("age", bounds=(10, 20)), sitr.variance("paid"), sitr.stddev("cost"),
     sitr.covariance("age", "cost"), sitr.correlation("paid", "change"), sitr.median("cost"), sitr.quantile("age", 0.1),
     sitr.max("day"),
