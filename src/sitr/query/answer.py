@@ -119,7 +119,7 @@ class Answer(Release):
             where: For key columns, the value or values to add up; all rows unless told.
         """
         chosen = self._rows(where)
-        values = np.asarray(self.raw[name], dtype=float)[chosen] if name in self.raw else np.empty(0)
+        values = self._added(name)[chosen]
         return self._combined(name, float(values.sum()), (1.0,) * int(chosen.sum()))
 
     def difference(self, name: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
@@ -127,15 +127,18 @@ class Answer(Release):
         one, other = self._rows(first), self._rows(second)
         if one.sum() != 1 or other.sum() != 1:
             raise InvalidArgument("a difference is of two rows.", do="name all keys of each: {'region': 'north'}.")
-        values = np.asarray(self.raw[name], dtype=float) if name in self.raw else np.zeros(len(one))
+        values = self._added(name)
         return self._combined(name, float(values[one][0] - values[other][0]), (1.0, -1.0))
 
-    def _combined(self, name: str, value: float, factors: tuple[float, ...]) -> Estimate:
+    def _added(self, name: str) -> Any:
         if name not in self.additive:
             raise InvalidArgument(
                 f"{_validate.shown(name)} is not a column that adds up.",
                 do=f"such are: {', '.join(self.additive) or 'none of these'}.",
             )
+        return np.asarray(self.raw[name], dtype=float)
+
+    def _combined(self, name: str, value: float, factors: tuple[float, ...]) -> Estimate:
         width = self.additive[name].half_width(factors) if factors else 0.0
         return Estimate(value, value - width, value + width)
 

@@ -66,7 +66,7 @@ class Design:
     def statistics(self, moments: dict[Powers, Exact], widths: dict[str, int]) -> Exact:
         """Return the exact statistics, a row for each group, from the moments."""
         unit = self.unit(widths)
-        largest = max((int(np.max(column, initial=0)) for column in moments.values()), default=0)
+        largest = max((int(np.max(column, initial=1)) for column in moments.values()), default=1)
         plain = largest * unit * 4 ** sum(self.degrees) < WHOLE
         columns = {powers: column.astype(np.int64 if plain else object) for powers, column in moments.items()}
         places = itertools.product(*(range(degree + 1) for degree in self.degrees))

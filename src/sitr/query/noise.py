@@ -12,6 +12,7 @@ from ..mechanisms import AdditiveNoise, gaussian, laplace
 from ..units import Adjacency
 
 Kind = Literal["laplace", "gaussian"]
+ROUNDED_UP = 1 + 2.0**-50  # more than what a root and two products may have lost
 LARGEST = {"laplace": 2.0**40, "gaussian": 2.0**29}  # in steps: what the samplers draw
 
 
@@ -59,7 +60,7 @@ class Noise:
             return laplace(
                 epsilon=self.cost, sensitivity=sensitivity, integers=True, length=length, adjacency=self.adjacency
             )
-        sensitivity_l2 = math.nextafter(self.reach.l2 * self.unit, math.inf)
+        sensitivity_l2 = self.reach.l2 * self.unit * ROUNDED_UP
         return gaussian(
             rho=self.cost, sensitivity=sensitivity_l2, integers=True, length=length, adjacency=self.adjacency
         )

@@ -255,15 +255,19 @@ class _Planner:
         }
         used: Design | Total = design
         if design in self.totals:
-            used = Total(design.measures, next(iter(measures.values())).grid.span)
+            total = Total(design.measures, next(iter(measures.values())).grid.span)
+            used = total if total.unit({}) <= self._drawable() else design
         made = Sums(used, measures, self._noise(self._reach(), 1))
         return replace(made, noise=self._noise(self._reach(), used.unit(made.widths)))
 
     def _finest(self, degree: int) -> int:
         """How many steps bounds may be apart: no sum over all rows leaves 64 bits, and the noise can be drawn."""
+        return max(int(min(FINE, (FARTHEST / self.max_rows) ** (1 / degree), self._drawable() ** (1 / degree))), 2)
+
+    def _drawable(self) -> float:
+        """How many steps a row may have: the samplers draw the noise that covers it."""
         reach = self._reach()
-        sampled = LARGEST[self.kind] / (4 * max(reach.l1, reach.l2) * max(ratio(self.kind, self.cost), 1.0))
-        return max(int(min(FINE, (FARTHEST / self.max_rows) ** (1 / degree), sampled ** (1 / degree))), 2)
+        return LARGEST[self.kind] / (4 * max(reach.l1, reach.l2) * max(ratio(self.kind, self.cost), 1.0))
 
     def _measure(self, value: Expression, bounds: Any, finest: int) -> Measure:
         try:
@@ -292,7 +296,7 @@ class _Planner:
             q=[one.q or 0.0 for _, one in wanted],
             cells=measure.width + 1,
             max_rows=1 if self.bound is None else self.bound.l1,
-            epsilon=self.cost,
+            epsilon=self.cost if self.kind == "laplace" else math.sqrt(2 * self.cost),  # (THEORY 3.1)
             adjacency=self.declared.adjacency,
         )
         tally = Tally(self.query.relation, self.keys, self.bound, {"cell": measure}, cells="cell")

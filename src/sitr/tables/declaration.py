@@ -233,9 +233,9 @@ class _Reader:
             raise top.fail(f"the first line has to be: sitr = {FORMAT}", why="it is the version of the format.")
         name = self._name(top, "name", top.take("name", str, ""))
         connection, privacy, ledger = top.part("connection"), top.part("privacy"), top.part("ledger")
-        delta = float(privacy.take("delta", (int, float), 0.0))
+        delta = privacy.take("delta", (int, float), 0.0)
         if not 0 <= delta < 1:
-            raise privacy.fail(f"delta={delta:g} is not in [0, 1).")
+            raise privacy.fail(f"delta={_validate.shown(delta)} is not in [0, 1).")
         made = Declaration(
             name=name,
             version=top.whole("version", 1, 1, 2**31) or 1,
@@ -244,7 +244,7 @@ class _Reader:
             tables=self._tables(top.part("tables"), name),
             unit=privacy.take("unit", str, "person"),
             adjacency=privacy.choice("adjacency", ADJACENCIES, "add_remove"),  # type: ignore[arg-type]
-            delta=delta,
+            delta=float(delta),
             time_zone=self._zone(top),
             ledger=ledger.take("url", str, None),
             ledger_id=ledger.take("id", str, None) or None,
@@ -303,7 +303,7 @@ class _Reader:
             source=part.take("source", str, name),
             columns=columns,
             public=public,
-            key=tuple(_listed(part.take("key", (str, list), []))),
+            key=tuple(_listed(part, "key", part.take("key", (str, list), []))),
             dataset="" if public else self._name(part, "dataset", part.take("dataset", str, dataset)),
             unit=unit,
             max_rows_per_unit=1 if unit is None else _max_rows_per_unit(part),
@@ -331,8 +331,11 @@ def _columns(part: _Part) -> list[tuple[str, _Part]]:
     return [(name, columns.part(name)) for name in list(columns.left)]
 
 
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
+def _listed(part: _Part, name: str, value: Any) -> list[str]:
+    listed = [value] if isinstance(value, str) else list(value)
+    if not all(isinstance(one, str) for one in listed):
+        raise part.fail(f"{name} is not a list of columns.")
+    return listed
 
 
 def _unit(part: _Part) -> str | KeyPath | None:
@@ -406,11 +409,10 @@ def _with_bounds(part: _Part, domain: Domain, bounds: list[Any]) -> Domain:
             low, high = (domain.measure(end) for end in bounds)
             step = Fraction(1, math.lcm(low.denominator, high.denominator))
             domain = dataclasses.replace(domain, step=step)
-        return dataclasses.replace(
-            domain,
-            lower=-int(-domain.measure(bounds[0]) // domain.step),
-            upper=int(domain.measure(bounds[1]) // domain.step),
-        )
+        lower, upper = (domain.measure(end) / domain.step for end in bounds)
+        domain = dataclasses.replace(domain, lower=math.ceil(lower), upper=math.floor(upper))
+        domain.within(None)
+        return domain
     except ValueError as error:
         raise part.fail(f"bounds: {getattr(error, 'what', error)}") from None
     finally:
@@ -428,7 +430,7 @@ def _in_order(domain: Domain, bounds: list[Any]) -> bool:
 def _with_categories(part: _Part, domain: Domain, categories: list[Any]) -> Domain:
     kinds = {"boolean": bool, "string": str, "number": int, "date": date, "timestamp": datetime}
     wanted = kinds[domain.kind]
-    fits = all(isinstance(one, wanted) and isinstance(one, bool) == (wanted is bool) for one in categories)
+    fits = all(type(one) is wanted for one in categories)
     if not fits or domain.float or not 1 <= len(categories) <= MOST_CATEGORIES:
         raise part.fail(f"categories are 1 to {MOST_CATEGORIES} values of the column's type; floats have none.")
     if len(set(categories)) < len(categories):

@@ -18,8 +18,9 @@ from ..errors import InvalidArgument
 Kind = Literal["boolean", "number", "string", "date", "timestamp"]
 FARTHEST = 2**62  # steps: what stays within can be added once more without leaving 64 bits
 FINE = 2**20  # steps between the bounds of a float, at least
-LARGEST = 2**500  # of a bound
+SMALLEST, LARGEST = Fraction(2) ** -900, Fraction(2) ** 900  # steps that a double and its inverse can hold
 EPOCH = date(1970, 1, 1)
+FARTHEST_BOUND = 2**500
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Domain:
         """Return the grid for values that are clipped to bounds, or to their own, in at most about `finest` steps.
 
         Raises:
-            InvalidArgument: There are no bounds, or they are not in order.
+            InvalidArgument: There are no bounds, they are not in order, or no two steps lie between them.
         """
         if bounds is not None:
             low, high = (self.measure(end) for end in bounds)
@@ -92,17 +93,15 @@ class Domain:
                 do="declare bounds for the column, pass bounds=(lower, upper), or find them by profile(...).",
             )
         if not low < high:
-            raise InvalidArgument(f"bounds=({float(low):g}, {float(high):g}) are not in order.")
-        if max(-low, high) > LARGEST:
+            raise InvalidArgument(f"bounds=({_shown(low)}, {_shown(high)}) are not in order.")
+        if max(-low, high) > FARTHEST_BOUND:
             raise InvalidArgument("bounds are so large that their squares are no numbers.", do="pass smaller bounds.")
-        step = _coarse(self.step, high - low, finest) if not self.float else _power(high - low, finest)
-        if max(abs(low), abs(high)) / step > FARTHEST:
-            raise InvalidArgument(
-                f"bounds=({float(low):g}, {float(high):g}) are too close together so far from 0.",
-                why="steps that are fine enough between them would leave 64 bits.",
-                do="pass bounds that are farther apart.",
-            )
-        return replace(self, step=step, lower=math.ceil(low / step), upper=math.floor(high / step), categories=None)
+        step = _coarse(self.step, high - low, finest) if not self.float else power_of_two((high - low) / finest)
+        lower, upper = math.ceil(low / step), math.floor(high / step)
+        if not lower < upper:
+            raise InvalidArgument(f"no two steps of {float(step):g} lie between the bounds.", do="widen the bounds.")
+        _check(step, lower, upper)
+        return replace(self, step=step, lower=lower, upper=upper, categories=None)
 
     def measure(self, value: Any) -> Fraction:
         """Return a public value as a number: days of a date, seconds of a timestamp.
@@ -143,23 +142,36 @@ def number(step: Fraction, lower: int, upper: int, *, required: bool = False) ->
         >>> number(Fraction(1), 0, 10).steps
         True
     """
-    if max(-lower, upper) > FARTHEST:
+    _check(step, lower, upper)
+    return Domain("number", step, lower, upper, steps=True, required=required)
+
+
+def _check(step: Fraction, lower: int, upper: int) -> None:
+    if max(-lower, upper) > FARTHEST or not SMALLEST <= step <= LARGEST:
         raise InvalidArgument(
             "the numbers of this expression could leave 64 bits.",
             why="an engine that overflows on one row would tell of it.",
             do="declare narrower bounds, or coarser steps, for its columns.",
         )
-    return Domain("number", step, lower, upper, steps=True, required=required)
+
+
+def power_of_two(least: Fraction) -> Fraction:
+    """Return the least power of two that is no less than a positive number.
+
+    Example:
+        >>> power_of_two(Fraction(5)), power_of_two(Fraction(1, 3))
+        (Fraction(8, 1), Fraction(1, 2))
+    """
+    power = Fraction(2) ** (least.numerator.bit_length() - least.denominator.bit_length() - 1)
+    while power < least:
+        power *= 2
+    return power
+
+
+def _shown(end: Fraction) -> str:
+    return f"{float(end):g}" if abs(end) < FARTHEST_BOUND else "beyond all doubles"
 
 
 def _coarse(step: Fraction, width: Fraction, finest: int) -> Fraction:
     """A multiple of a step, so that at most about `finest` of them fit into a width."""
     return step * max(1, math.ceil(width / step / finest))
-
-
-def _power(width: Fraction, finest: int) -> Fraction:
-    """The least power of two of which at most `finest` fit into a width."""
-    power = Fraction(2) ** math.floor(math.log2(width / finest))
-    while width / power > finest:
-        power *= 2
-    return power

@@ -159,6 +159,8 @@ def _arrow(name: str, frame: Any) -> Any:
     import pyarrow
 
     try:
+        if isinstance(frame, pyarrow.Table):
+            return _in_microseconds(frame)
         if hasattr(frame, "to_arrow"):
             frame = frame.to_arrow()
         if not isinstance(frame, pyarrow.Table):

@@ -17,7 +17,7 @@ import ibis
 
 from .declaration import Declaration, KeyPath, Table
 from .dialect import Dialect
-from .domains import EPOCH, Domain
+from .domains import EPOCH, FARTHEST, Domain
 from .expressions import (
     EXACT,
     Arithmetic,
@@ -56,6 +56,7 @@ Value = Any
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
+CALENDAR = date(1, 1, 3), date(9999, 12, 28)  # so far from the ends that a time zone or a week does not leave them
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
 COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "==": lambda a, b: a == b,
@@ -435,7 +436,7 @@ class Values:
             return COMPARE[one.operator](*_comparable(self._plain(one.left), self._plain(one.right)))
         left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
         _, first, second = align(left, right)
-        return COMPARE[one.operator](self.steps(one.left) * first, self.steps(one.right) * second)
+        return COMPARE[one.operator](scaled(self.steps(one.left), first), scaled(self.steps(one.right), second))
 
     def _found(self, one: In) -> Value:
         equal = [Comparison("==", one.value, Constant(value)) for value in one.values]
@@ -452,7 +453,7 @@ class Values:
     def _bucket(self, one: Bucket, low: int, high: int) -> Value:
         """By halves: of edges low, …, high - 1 it is not known yet whether they lie below."""
         if low == high:
-            return ibis.literal(low, type="int64")
+            return whole(low)
         middle = (low + high) // 2
         above, below = self._bucket(one, middle + 1, high), self._bucket(one, low, middle)
         return ibis.cases((self.of(one.reached(one.edges[middle])), above), else_=below)
@@ -468,8 +469,8 @@ class Values:
         domain = one.domain(self.schema)
         if domain.kind == "number":
             left, right = (steps_of(side.domain(self.schema)) for side in (first, one.other))
-            yes = self.steps(first) * int(left.step / domain.step)
-            no = self.steps(one.other) * int(right.step / domain.step)
+            yes = scaled(self.steps(first), int(left.step / domain.step))
+            no = scaled(self.steps(one.other), int(right.step / domain.step))
         else:
             yes, no = self.of(first), self.of(one.other)
         if isinstance(one, Coalesce):
@@ -486,8 +487,15 @@ class Values:
             by = real(left.step / right.step / domain.step)
             divisor = (second == 0).ifelse(ibis.null("float64"), second.cast("float64"))
             return rounded(first.cast("float64") * by / divisor)
-        first, second = first * int(left.step / domain.step), second * int(right.step / domain.step)
+        first, second = (
+            scaled(value, int(side.step / domain.step)) for value, side in ((first, left), (second, right))
+        )
         return first + second if one.operator == "+" else first - second
+
+
+def scaled(value: Value, factor: int) -> Value:
+    """Return steps of one grid in those of a finer one; beyond 64 bits a factor is only of what is 0 in each row."""
+    return value if factor == 1 else value * whole(factor if factor <= FARTHEST else 0)
 
 
 def _comparable(*values: Value) -> list[Value]:
@@ -495,6 +503,21 @@ def _comparable(*values: Value) -> list[Value]:
     if any(value.type().is_decimal() for value in values):
         return [value.cast("float64") for value in values]
     return list(values)
+
+
+def in_calendar(value: Value) -> Value:
+    """Return a date or a time of the years 1 to 9999; others are missing, since engines fail on some of them."""
+    kind = value.type()
+    if kind.is_date():
+        first, last = (ibis.literal(day) for day in CALENDAR)
+    elif kind.scale == 9:
+        return value.cast(kind.copy(scale=6))  # from 1677 to 2262 by its type
+    else:
+        zone = UTC if kind.timezone is not None else None
+        moments = [datetime(day.year, day.month, day.day, tzinfo=zone) for day in CALENDAR]
+        first, last = (ibis.literal(moment, type=kind.copy(scale=6)).cast(kind) for moment in moments)
+    inside = ibis.cases(((value >= first) & (value <= last), value), else_=ibis.null(kind))
+    return inside if kind.is_date() else inside.cast(kind.copy(scale=6))
 
 
 def clipped(value: Value, low: Any, high: Any) -> Value:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from .. import _validate
 from ..errors import InvalidArgument
 from .calendar import buckets
-from .domains import FARTHEST, FINE, Domain, number
+from .domains import FARTHEST, FINE, Domain, number, power_of_two
 
 Schema = Mapping[str, Domain]
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -238,13 +238,12 @@ class Arithmetic(Expression):
         if self.operator == "/":
             most = max(-left_low, left_high, 1)
             largest = most * left.step / right.step
-            step = Fraction(2) ** math.ceil(math.log2(largest / QUOTIENT))
+            step = power_of_two(largest / QUOTIENT)
             ends = math.ceil(largest / step) + 1
             if most > 2**53 or max(-low, high) > 2**53:
                 number(step, 0, FARTHEST + 1)  # refuse: the quotient of doubles would not be exact enough
             return number(step, 0 if min(left_low, low) >= 0 else -ends, ends)
-        step = common_step(left.step, right.step)
-        one, other = int(left.step / step), int(right.step / step)
+        step, one, other = align(left, right)
         if self.operator == "-":
             low, high = -high, -low
         return number(step, left_low * one + low * other, left_high * one + high * other, required=both)

@@ -1,0 +1,106 @@
+"""Answers: kept and read again unchanged, added up with their intervals, and safe in a spreadsheet."""
+
+import json
+from datetime import date, datetime
+
+import numpy as np
+import pytest
+
+from sitr.accounting import PureDP
+from sitr.errors import InvalidArgument
+from sitr.query.answer import Additive, Answer, Estimate
+from sitr.query.half_widths import half_width
+
+COUNTS = Additive((1.0,), 2.0, "laplace", True)
+
+
+def made(**changes):
+    content = {
+        "value": {"region": ["north", None, "=HYPERLINK(1)"], "n": [10, 0, 7], "m": [date(2024, 1, 2)] * 3},
+        "error95": {"n": [6.0] * 3, "m": [3.0] * 3},
+        "event": PureDP(epsilon=1.0),
+        "entry": "book/3",
+        "keys": ("region",),
+        "raw": {"n": [10.0, -2.0, 7.0], "m": [date(2024, 1, 2)] * 3},
+        "low": {"n": [4.0, 0.0, 1.0], "m": [date(2024, 1, 1)] * 3},
+        "high": {"n": [16.0, 4.0, 13.0], "m": [date(2024, 1, 4)] * 3},
+        "additive": {"n": COUNTS},
+        "notes": ("A remark.",),
+        "operation": "monday",
+    }
+    return Answer(**(content | changes))
+
+
+def test_an_answer_is_read_again_as_it_was():
+    first = made()
+    again = Answer.from_dict(json.loads(json.dumps(first.to_dict())), "book/3", "monday")
+    assert again == first
+    assert again.time == first.time
+
+
+@pytest.mark.parametrize("key", [True, 3, "a", None, date(2024, 2, 29), datetime(2024, 2, 29, 12, 30)])
+def test_keys_of_every_kind_are_read_again(key):
+    first = made(
+        value={"region": [key], "n": [1]}, raw={"n": [1.0]}, low={"n": [0.0]}, high={"n": [2.0]}, error95={"n": [1.0]}
+    )
+    again = Answer.from_dict(json.loads(json.dumps(first.to_dict())), None, None)
+    assert again.value["region"] == [key]
+    assert type(again.value["region"][0]) is type(key)
+
+
+def test_rows_are_added_up_with_their_interval():
+    total = made().total("n")
+    width = half_width([1.0] * 3, 2.0, "laplace", integers=True)
+    assert total == Estimate(15.0, 15.0 - width, 15.0 + width)
+    one = made().total("n", region="north")
+    assert one == Estimate(10.0, 10.0 - COUNTS.half_width(), 10.0 + COUNTS.half_width())
+    assert made().total("n", region=["north", None]).value == 8.0
+    assert made().total("n", region=[]) == Estimate(0.0, 0.0, 0.0)
+
+
+def test_two_rows_are_compared_with_their_interval():
+    found = made().difference("n", {"region": "north"}, {"region": None})
+    width = half_width([1.0, 1.0], 2.0, "laplace", integers=True)
+    assert found == Estimate(12.0, 12.0 - width, 12.0 + width)
+
+
+def test_what_does_not_add_up_is_refused():
+    for name in ("m", "nobody"):
+        with pytest.raises(InvalidArgument, match="not a column that adds up"):
+            made().total(name)
+        with pytest.raises(InvalidArgument, match="not a column that adds up"):
+            made().difference(name, {"region": "north"}, {"region": None})
+    with pytest.raises(InvalidArgument, match="is no key"):
+        made().total("n", ward="a")
+    with pytest.raises(InvalidArgument, match="of two rows"):
+        made().difference("n", {}, {"region": None})
+
+
+def test_a_formula_is_a_text_in_a_spreadsheet():
+    for text in ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"):
+        answer = made(value={"region": [text, "b", "c"], "n": [1, 2, 3], "m": [1, 2, 3]})
+        assert f"'{text}" in answer.to_csv()
+    lines = made().to_csv().splitlines()
+    assert lines[0] == "region,n,n_low,n_high,m,m_low,m_high"
+    assert lines[1].startswith("north,10,4.0,16.0,2024-01-02")
+    assert lines[3].startswith("'=HYPERLINK(1),")
+
+
+def test_frames():
+    columns = ["region", "n", "n_low", "n_high", "m", "m_low", "m_high"]
+    assert list(made().to_pandas().columns) == columns
+    assert made().to_arrow().column_names == columns
+    assert made().to_arrow().column("n").to_pylist() == [10, 0, 7]
+    assert made()._repr_html_().count("<tr") == 4
+
+
+def test_as_text():
+    text = str(made())
+    assert text.splitlines()[0].split() == ["region", "n", "±", "95", "%", "m", "±", "95", "%"]
+    assert text.endswith("A remark.\ncharged in entry book/3")
+    assert "NOT PRIVATE" in str(made(private=False))
+    many = made(
+        value={"region": list(range(30)), "n": [1] * 30}, raw={"n": np.ones(30).tolist()}, error95={"n": [1.0] * 30}
+    )
+    assert "… 10 more rows" in str(many)
+    assert len(many) == 30

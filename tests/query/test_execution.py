@@ -1,0 +1,84 @@
+"""Executions without noise give the exact bounded answers; with noise the answer is private and consistent."""
+
+import numpy as np
+import pytest
+
+import sitr
+from sitr.query.execution import Execution
+from sitr.query.facts import Facts
+from sitr.query.planner import Target, plan
+from tests.tables import clinic
+
+
+@pytest.fixture(scope="module")
+def database():
+    with clinic.database() as opened:
+        yield opened
+
+
+def run(database, question, **options):
+    made = plan(question.query, database.declared, Target(1.0, 1e-6), Facts())
+    return Execution(made, database.source, **options).answer()
+
+
+def test_exact_numbers_are_those_of_pandas(database):
+    frame = clinic.visits().to_pandas()
+    frame["cost"], frame["change"] = frame["cost"].clip(0, 1000), frame["change"].clip(-50, 100)
+    asked = {
+        "n": sitr.count(), "k": sitr.count("cost"), "u": sitr.count_units(), "d": sitr.count_distinct("ward"),
+        "s": sitr.sum("change"), "m": sitr.mean("cost"), "v": sitr.variance("age"),
+        "r": sitr.correlation("age", "paid"),
+    }  # fmt: skip
+    question = database.table("visits").group_by("region").aggregate(**asked)
+    found = run(database, question, unsafe_without_noise=True).raw
+    groups = frame.groupby("region")
+    assert found["n"] == groups.size().tolist()
+    assert found["k"] == groups["cost"].count().tolist()
+    assert found["u"] == groups["patient"].nunique().tolist()
+    assert found["d"] == groups["ward"].nunique().tolist()
+    assert found["s"] == pytest.approx(groups["change"].sum().tolist(), abs=0.1)
+    assert found["m"] == pytest.approx(groups["cost"].mean().tolist(), abs=0.01)
+    assert found["v"] == pytest.approx(groups["age"].var(ddof=0).tolist())
+    corr = [one["age"].corr(one["paid"]) for _, one in groups]
+    assert found["r"] == pytest.approx(corr, abs=0.02)  # on a coarse grid
+
+
+def test_a_histogram_is_that_of_numpy(database):
+    edges = [0, 18, 65, 120]
+    question = database.table("visits").aggregate(h=sitr.histogram("age", edges))
+    answer = run(database, question, unsafe_without_noise=True)
+    assert answer.raw["h"] == np.histogram(clinic.visits().column("age").to_numpy(), edges)[0].tolist()
+    assert answer.value["h_bin"] == ["[0, 18)", "[18, 65)", "[65, 120]"]
+
+
+def test_what_a_test_may_leave_out_is_stamped(database):
+    question = database.table("visits").aggregate(n=sitr.count())
+    assert not run(database, question, unsafe_without_noise=True).private
+    assert not run(database, question, unsafe_key=1).private
+    assert run(database, question).private
+
+
+def test_a_private_answer_is_consistent(database):
+    question = database.table("visits").group_by("region", "urgent").aggregate(n=sitr.count(), s=sitr.sum("cost"))
+    answer = run(database, question)
+    assert len(answer) == 8
+    assert sum(answer.value["n"]) == max(round(sum(answer.raw["n"])), 0)
+    assert min(answer.value["n"]) >= 0
+    assert min(answer.value["s"]) >= 0
+    for name in ("n", "s"):
+        for low, value, high in zip(answer.low[name], answer.raw[name], answer.high[name], strict=True):
+            assert low <= max(value, 0) <= high or value < 0
+
+
+def test_groups_that_are_found_are_those_with_enough_units(database):
+    question = database.table("visits").group_by("ward").aggregate(n=sitr.count(), u=sitr.count_units())
+    answer = run(database, question)
+    assert set(answer.value["ward"]) <= {"a", "b", "c"}
+    assert {"a", "b"} <= set(answer.value["ward"])
+
+
+def test_listed_keys_that_do_not_occur_have_a_row(database):
+    question = database.table("visits").group_by("ward", values={"ward": ["zzz", "a"]}).aggregate(n=sitr.count())
+    answer = run(database, question, unsafe_without_noise=True)
+    assert answer.value["ward"] == ["zzz", "a"]
+    assert answer.raw["n"][0] == 0

@@ -1,0 +1,227 @@
+"""Plans: what shares a measurement, that every plan costs no more than its target, and that its noise can be drawn."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sitr
+from sitr.accounting import ZeroConcentrated
+from sitr.errors import InvalidArgument, NotAllowed
+from sitr.query.designs import Total
+from sitr.query.facts import Facts
+from sitr.query.measurements import Bins, Distinct, Groups, Ranks, Sums, Units
+from sitr.query.planner import Target, plan
+from sitr.query.query import Grouping, Limits, Query
+from sitr.tables.expressions import Column
+from sitr.tables.relations import PerUnit, Scan, UnitAggregate
+from tests.tables import clinic
+
+DECLARED = clinic.declared()
+ONE = Target(1.0, 1e-6)
+
+
+def planned(aggregates, keys=(), target=ONE, table="visits", limits=None, declared=DECLARED, facts=None):
+    groupings = tuple(Grouping(name, Column(name)) for name in keys)
+    query = Query(Scan(table), groupings, aggregates, limits or Limits())
+    return plan(query, declared, target, facts or Facts())
+
+
+def kinds(made):
+    return [type(one).__name__ for one in made.measurements]
+
+
+def test_count_sum_mean_and_variance_of_a_column_are_one_measurement():
+    made = planned(
+        {
+            "n": sitr.count(),
+            "m": sitr.mean("age"),
+            "v": sitr.variance("age"),
+            "s": sitr.stddev("age"),
+            "t": sitr.sum("age"),
+        }
+    )
+    assert kinds(made) == ["Sums"]
+    assert set(made.places.values()) == {0}
+    assert (made.measurements[0].design.degrees, made.measurements[0].design.missing) == ((2,), False)
+
+
+def test_a_column_that_may_be_missing_costs_a_sum_more_where_rows_are_counted():
+    assert not planned({"m": sitr.mean("cost")}).measurements[0].design.missing
+    made = planned({"m": sitr.mean("cost"), "n": sitr.count()})
+    assert (len(made.measurements), made.measurements[0].design.missing) == (1, True)
+    both = planned({"m": sitr.mean("cost"), "a": sitr.mean("age"), "n": sitr.count()})
+    assert both.places["n"] == both.places["a"]  # the column that no row lacks counts them more exactly
+    assert not any(one.design.missing for one in both.measurements)
+
+
+def test_a_sum_alone_is_one_number():
+    made = planned({"s": sitr.sum("change")})
+    assert isinstance(made.measurements[0].design, Total)
+    grid = made.measurements[0].measures["x0_0"].grid
+    assert made.measurements[0].noise.unit == max(map(abs, grid.span))
+    assert not isinstance(planned({"s": sitr.sum("change"), "m": sitr.mean("change")}).measurements[0].design, Total)
+
+
+def test_a_sum_far_from_zero_is_measured_with_its_count():
+    """As one number a row would have more steps than the samplers draw."""
+    made = planned({"s": sitr.sum("far")}, declared=_with({"far": {"type": "float", "bounds": [1e6, 1e6 + 1]}}))
+    assert not isinstance(made.measurements[0].design, Total)
+    assert made.measurements[0].noise.mechanism(3)
+
+
+def test_a_column_with_other_bounds_is_another_measurement():
+    made = planned({"a": sitr.mean("cost"), "b": sitr.mean("cost", bounds=(0, 100)), "c": sitr.sum("cost")})
+    assert kinds(made) == ["Sums", "Sums"]
+    assert made.places["a"] == made.places["c"] != made.places["b"]
+
+
+def test_two_columns_share_their_products():
+    made = planned({"c": sitr.covariance("age", "cost"), "r": sitr.correlation("age", "cost")})
+    assert kinds(made) == ["Sums"]
+    assert made.measurements[0].design.degrees == (2, 2)
+    turned = planned({"c": sitr.covariance("age", "cost"), "r": sitr.correlation("cost", "age")})
+    assert kinds(turned) == ["Sums", "Sums"]
+
+
+def test_each_other_aggregate_has_its_own():
+    made = planned(
+        {"u": sitr.count_units(), "d": sitr.count_distinct("ward"), "m": sitr.median("age"),
+         "q": sitr.quantile("age", 0.9),
+         "p": sitr.median("paid"), "n": sitr.count()}
+    )  # fmt: skip
+    assert kinds(made) == ["Sums", "Units", "Distinct", "Ranks", "Ranks"]
+    assert made.places == {"n": 0, "u": 1, "d": 2, "m": 3, "q": 3, "p": 4}
+    assert len(made.tallies) == 4
+    assert kinds(planned({"h": sitr.histogram("age", [0, 50, 120])})) == ["Bins"]
+
+
+def test_groups_that_are_not_public_are_chosen_first():
+    made = planned({"n": sitr.count()}, keys=("ward",), limits=Limits(max_groups_per_unit=2))
+    assert (kinds(made), made.selects, made.groups) == (["Groups", "Sums"], True, None)
+    assert made.tally.units
+    known = planned({"n": sitr.count()}, keys=("region", "urgent"))
+    assert (kinds(known), known.selects, known.groups) == (["Sums"], False, 8)
+
+
+def test_units_of_chosen_groups_are_counted_by_the_choice():
+    made = planned({"u": sitr.count_units()}, keys=("ward",))
+    assert (kinds(made), made.places) == (["Groups"], {"u": 0})
+    both = planned({"u": sitr.count_units(), "n": sitr.count()}, keys=("ward",))
+    assert (kinds(both), both.places) == (["Groups", "Sums"], {"u": 0, "n": 1})
+
+
+def test_chosen_groups_need_a_delta_and_an_epsilon():
+    for target in (Target(1.0, 0.0), Target(None, 1e-6, 0.1)):
+        with pytest.raises(NotAllowed, match="groups are not public"):
+            planned({"n": sitr.count()}, keys=("ward",), target=target)
+
+
+@pytest.mark.parametrize(
+    ("price", "message"),
+    [
+        ({"epsilon": None, "rho": None}, "one price"), ({"epsilon": 1.0, "rho": 1.0}, "one price"),
+        ({"epsilon": 0.0}, "epsilon=0"), ({"epsilon": -1.0}, "epsilon=-1"), ({"epsilon": math.nan}, "epsilon=nan"),
+        ({"epsilon": math.inf}, "epsilon=inf"), ({"rho": 0.0}, "rho=0"), ({"epsilon": 1.0, "delta": 0.6}, "delta=0.6"),
+        ({"epsilon": 1.0, "delta": -1e-9}, "delta="), ({"epsilon": "1"}, "epsilon='1'"),
+    ],
+)  # fmt: skip
+def test_a_price_that_is_none_is_refused(price, message):
+    with pytest.raises(InvalidArgument, match=message):
+        Target.of(DECLARED, price.get("epsilon"), price.get("delta"), price.get("rho"))
+
+
+def test_the_declared_delta_stands_in():
+    assert Target.of(DECLARED, 1.0, None, None) == Target(1.0, 1e-6)
+    assert Target.of(DECLARED, 1.0, 0.0, None) == Target(1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "message"),
+    [
+        (sitr.mean("cost", bounds=(2000, 3000)), "outside the declared ones"),
+        (sitr.mean("cost", bounds=(5, 5)), "not in order"),
+        (sitr.median("at"), "at: the values have no bounds"),
+        (sitr.mean("patient"), "patient: the values have no bounds"),
+    ],
+)
+def test_bounds_that_are_none_are_refused(aggregate, message):
+    with pytest.raises(InvalidArgument, match=message):
+        planned({"x": aggregate})
+
+
+def test_bounds_of_a_query_only_tighten():
+    measure = planned({"m": sitr.mean("cost", bounds=(-500, 100.5))}).measurements[0].measures["x0_0"]
+    assert measure.grid.ends[0] == 0
+    assert 100.4 < measure.grid.ends[1] <= 100.5
+
+
+def test_one_number_of_each_unit_needs_one_row_of_it():
+    total = PerUnit(Scan("visits"), (), (("total", UnitAggregate("sum", Column("cost"), (0, 5000))),))
+    made = plan(Query(total, (), {"m": sitr.mean("total")}), DECLARED, ONE, Facts())
+    assert made.bound.rows == 1
+
+
+def _with(columns, **privacy):
+    visits = clinic.VISITS | {"columns": clinic.VISITS["columns"] | columns}
+    return clinic.declared(tables={"visits": visits}, privacy=privacy or {"delta": 1e-6})
+
+
+AGGREGATES = [
+    sitr.count(), sitr.count("cost"), sitr.count_units(), sitr.count_distinct("ward"), sitr.sum("change"),
+    sitr.sum("cost"),
+    sitr.mean("cost"), sitr.mean("age", bounds=(10, 20)), sitr.variance("paid"), sitr.stddev("cost"),
+    sitr.covariance("age", "cost"), sitr.correlation("paid", "change"), sitr.median("cost"), sitr.quantile("age", 0.1),
+    sitr.max("day"),
+]  # fmt: skip
+limits = st.one_of(
+    st.builds(Limits),
+    st.builds(Limits, max_rows_per_unit=st.integers(1, 9)),
+    st.builds(Limits, max_groups_per_unit=st.integers(1, 5), max_rows_per_group=st.integers(1, 5)),
+)
+targets = st.one_of(
+    st.builds(Target, st.floats(1e-3, 20), st.sampled_from([0.0, 1e-9, 1e-6, 1e-3])),
+    st.builds(Target, st.none(), st.just(1e-6), st.floats(1e-4, 20)),
+)
+
+
+@given(
+    chosen=st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=5, unique_by=str),
+    keys=st.sampled_from([(), ("region",), ("ward",), ("region", "ward"), ("urgent", "region")]),
+    limits=limits,
+    target=targets,
+    adjacency=st.sampled_from(["add_remove", "replace_one"]),
+    most=st.sampled_from([1, 3, 40]),
+)
+@settings(max_examples=40)
+def test_no_plan_costs_more_than_its_target(chosen, keys, limits, target, adjacency, most):
+    visits = clinic.VISITS | {"max_rows_per_unit": most}
+    declared = clinic.declared(tables={"visits": visits}, privacy={"adjacency": adjacency})
+    aggregates = {f"a{place}": one for place, one in enumerate(chosen)}
+    if "ward" in keys and (not target.delta or target.rho):
+        return
+    made = planned(aggregates, keys, target, limits=limits, declared=declared)
+    if target.epsilon is not None:
+        assert made.event.epsilon(delta=target.delta).upper <= target.epsilon * (1 + 1e-9)
+    else:
+        most_epsilon = ZeroConcentrated(target.rho).epsilon(delta=target.delta).upper
+        assert made.event.epsilon(delta=target.delta).upper <= most_epsilon * (1 + 1e-9)
+    assert made.event.adjacency == adjacency
+    for name, aggregate in aggregates.items():
+        measured = made.measurements[made.places[name]]
+        wanted = {"count_units": (Units, Groups), "count_distinct": (Distinct,), "quantile": (Ranks,), "max": (Ranks,)}
+        assert isinstance(measured, wanted.get(aggregate.kind, (Sums,)))
+    for measured in made.measurements:
+        if isinstance(measured, (Sums, Units, Distinct, Bins)):
+            reach = measured.noise.reach
+            factor = 2 if adjacency == "replace_one" else 1
+            per_group = 1 if isinstance(measured, Units) else made.bound.most_in_group
+            assert reach.l1 >= factor * (made.bound.most_groups if isinstance(measured, Units) else made.bound.l1)
+            assert reach.l2 >= factor * per_group
+            assert measured.noise.mechanism(7).scale > 0
+        if isinstance(measured, Sums):
+            degree = max(sum(measured.design.degrees), 1)
+            widest = max(measured.widths.values(), default=1)
+            assert declared.tables["visits"].max_rows * widest**degree <= 2**58
+            assert measured.noise.unit == measured.design.unit(measured.widths)

@@ -1,0 +1,84 @@
+"""Databases: who may ask, which book pays, and what is refused before anything is opened."""
+
+import pytest
+
+import sitr
+import sitr.errors
+from sitr.errors import InvalidArgument, InvalidDeclaration, NotAllowed, NotPermitted
+from sitr.ledger import Ledger
+from sitr.query.facts import Facts
+from sitr.session.database import create_budgets, ledger_url
+from sitr.session.database import open as opened
+from sitr.tables.declaration import Declaration
+from sitr.tables.relations import Scan
+from tests.tables import clinic
+
+
+def test_only_listed_analysts_may_ask():
+    declared = Declaration.of(clinic.CONTENT | {"analysts": ["amina"]})
+    with pytest.raises(NotPermitted, match="'omar' may not ask"):
+        opened(declared, ledger="memory://", analyst="omar", frames=clinic.frames())
+    with opened(declared, ledger="memory://", analyst="amina", frames=clinic.frames()) as database:
+        assert "amina" in repr(database)
+    with pytest.raises(InvalidArgument):
+        opened(declared, ledger="memory://", analyst="", frames=clinic.frames())
+
+
+def test_a_book_in_memory_begins_with_the_declared_budgets():
+    content = clinic.CONTENT | {
+        "budgets": {"clinic": {"epsilon": 2.0, "delta": 1e-5, "analysts": {"amina": {"epsilon": 1.0, "delta": 1e-6}}}}
+    }
+    with clinic.database(content) as database:
+        assert set(database.ledger.budgets()) == {"clinic", "clinic/analyst/amina"}
+        create_budgets(database.declared, database.ledger)  # again: nothing is promised twice
+        assert database.ledger.budget("clinic").epsilon == 2.0
+
+
+def test_a_declared_book_has_to_be_there_and_be_the_one(tmp_path):
+    with pytest.raises(InvalidDeclaration, match="names no ledger"):
+        opened(clinic.declared(), analyst="amina", frames=clinic.frames())
+    book = Ledger.open(f"sqlite:///{tmp_path / 'book'}")
+    content = clinic.CONTENT | {"ledger": {"url": "book", "id": "another"}}
+    declared = Declaration.of(content, tmp_path)
+    assert ledger_url(declared) == f"sqlite:///{tmp_path / 'book'}"
+    with pytest.raises(sitr.errors.SitrError):
+        opened(declared, analyst="amina", frames=clinic.frames())
+    book.close()
+
+
+def test_frames_are_declared_tables():
+    with pytest.raises(InvalidDeclaration, match="'vists' is not a declared table"):
+        opened(clinic.declared(), ledger="memory://", analyst="a", frames={"vists": clinic.visits()})
+
+
+def test_columns_are_held_against_the_engine():
+    with pytest.raises(InvalidDeclaration, match=r"tables.visits.columns.cost: the table has no such column"):
+        clinic.database(visits=clinic.visits().drop_columns(["cost"]))
+    strange = clinic.visits().set_column(4, "cost", clinic.visits().column("ward"))
+    with pytest.raises(InvalidDeclaration, match=r"tables.visits.columns.cost: declared as float"):
+        clinic.database(visits=strange)
+
+
+def test_facts_are_declared_until_they_are_learned():
+    with clinic.database() as database:
+        assert database.facts(Scan("visits")) == Facts(None, None, source="by what is declared")
+        database.learn("visits", Facts(200, 600))
+        assert database.facts(Scan("visits")).rows == 600
+        with pytest.raises(NotAllowed):
+            database.learn("nobody", Facts())
+
+
+def test_what_is_left_before_and_after():
+    with clinic.database() as database:
+        question = database.table("visits").aggregate(n=sitr.count())
+        event = question.explain(epsilon=1.0).plan.event
+        (before, after) = database.remaining(question.query, event)["clinic"]
+        assert before.startswith("100 %")
+        assert after.endswith("%")
+        large = question.explain(epsilon=5000.0).plan.event
+        assert database.remaining(question.query, large)["clinic"][1] == "does not fit"
+
+
+def test_a_table_that_is_not_declared():
+    with clinic.database() as database, pytest.raises(NotAllowed, match="there is no table 'vists'"):
+        database.table("vists")

@@ -1,0 +1,23 @@
+"""What a user holds: each name and method with a docstring; what releases says what it promises."""
+
+import inspect
+
+from sitr.session.database import Database
+from sitr.session.profile import Profile, Profiled
+from sitr.session.question import Question
+from sitr.session.table import Groups, PrivateTable
+
+PUBLIC = [Database, Groups, PrivateTable, Profile, Profiled, Question]
+
+
+def test_every_name_and_method_has_a_docstring():
+    for value in PUBLIC:
+        assert inspect.getdoc(value), value
+        for method, found in vars(value).items():
+            if not method.startswith("_") and (inspect.isfunction(found) or isinstance(found, property)):
+                assert inspect.getdoc(found), f"{value.__name__}.{method}"
+
+
+def test_what_releases_says_what_it_promises():
+    for value in (Question, Profile):
+        assert "Privacy:" in inspect.getdoc(value.release)

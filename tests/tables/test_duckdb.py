@@ -1,0 +1,55 @@
+"""DuckDB: files, database files and frames, and what cannot be opened."""
+
+import duckdb
+import pyarrow.parquet
+import pytest
+
+import sitr
+from sitr.errors import InvalidArgument, InvalidDeclaration
+from sitr.session.database import open as opened
+from sitr.tables.declaration import Declaration
+from tests.tables import clinic
+
+COLUMNS = {"ward": {"type": "string"}, "level": {"type": "float", "bounds": [-1, 1]}}
+
+
+def rows_of(tmp_path, source, frames=None, **connection):
+    table = {"unit": "row", "source": source, "columns": COLUMNS}
+    content = {"sitr": 1, "name": "d", "connection": connection, "tables": {"labs": table},
+               "budgets": {"d": {"epsilon": 100.0}}}  # fmt: skip
+    with opened(Declaration.of(content, tmp_path), ledger="memory://", analyst="a", frames=frames) as one:
+        return one.table("labs").aggregate(n=sitr.count("level")).release(epsilon=20.0).value["n"][0]
+
+
+def test_a_parquet_file(tmp_path):
+    pyarrow.parquet.write_table(clinic.labs(), tmp_path / "labs.parquet")
+    assert abs(rows_of(tmp_path, "labs.parquet") - 300) < 5
+
+
+def test_a_text_file_whose_cells_do_not_all_fit(tmp_path):
+    lines = ["ward,level", *["a,0.5"] * 100, "a,much", "a,", "a", "a,0.1,9", '"a']
+    (tmp_path / "labs.csv").write_text("\n".join(lines), encoding="utf-8")
+    assert abs(rows_of(tmp_path, "labs.csv") - 100) < 8
+
+
+def test_a_database_file(tmp_path):
+    with duckdb.connect(str(tmp_path / "clinic.db")) as connection:
+        connection.execute("create table labs as select 'a' as ward, 0.5::double as level from range(300)")
+    assert abs(rows_of(tmp_path, "labs", address="clinic.db") - 300) < 5
+
+
+def test_frames_of_three_kinds(tmp_path):
+    for frame in (clinic.labs(), clinic.labs().to_pandas()):
+        assert abs(rows_of(tmp_path, "labs", {"labs": frame}) - 300) < 5
+
+
+def test_what_cannot_be_opened(tmp_path):
+    with pytest.raises(InvalidDeclaration, match=r"tables.labs: 'nowhere.parquet' cannot be opened"):
+        rows_of(tmp_path, "nowhere.parquet")
+    with pytest.raises(InvalidDeclaration, match=r"connection.address: there is no database"):
+        rows_of(tmp_path, "labs", address="nowhere.db")
+    (tmp_path / "text.db").write_text("no database", encoding="utf-8")
+    with pytest.raises(InvalidDeclaration, match="cannot be opened as a database"):
+        rows_of(tmp_path, "labs", address="text.db")
+    with pytest.raises(InvalidArgument, match=r"frames\['labs'\] is no table"):
+        rows_of(tmp_path, "labs", {"labs": [1, 2, 3]})

@@ -1,0 +1,129 @@
+"""The emitter: rows that engines fail on are missing instead, constants have 64 bits, and a unit is bounded."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow
+import pytest
+
+import sitr
+from sitr.query.execution import Execution
+from sitr.query.facts import Facts
+from sitr.query.planner import Target, plan
+from sitr.session.database import open as opened
+from sitr.tables.declaration import Declaration
+from tests.tables import clinic
+
+
+def database(columns, table, **settings):
+    content = {
+        "sitr": 1,
+        "name": "d",
+        "tables": {"t": {"unit": "row", "columns": columns} | settings},
+        "budgets": {"d": {"epsilon": 100.0, "delta": 1e-3}},
+    }
+    return opened(Declaration.of(content), ledger="memory://", analyst="amina", frames={"t": table})
+
+
+def exact(question, name="x"):
+    made = plan(question.query, question.database.declared, Target(1.0, 1e-6), Facts())
+    return Execution(made, question.database.source, unsafe_without_noise=True, unsafe_key=1).answer().raw[name]
+
+
+def test_rows_are_counted_where_no_column_is_read():
+    with database({"x": {"type": "integer"}}, pyarrow.table({"x": [1, 2, 3]})) as one:
+        assert exact(one.table("t").aggregate(x=sitr.count())) == [3.0]
+
+
+BOUNDS = {"bounds": [date(1990, 1, 1), date(2030, 1, 1)]}
+
+
+def test_a_date_outside_the_calendar_is_missing():
+    """Year 5,881,580: DuckDB fails on it in `CAST(day AS TIMESTAMP)`, `date_trunc` and 64-bit products of its year."""
+    table = pyarrow.table({"d": pyarrow.array([20_000, 2**31 - 5, -(2**31) + 5, None], pyarrow.date32())})
+    with database({"d": {"type": "date"} | BOUNDS}, table) as one:
+        rows = one.table("t")
+        assert exact(rows.aggregate(x=sitr.count("d"))) == [1.0]
+        assert abs((exact(rows.aggregate(x=sitr.median("d")))[0] - date(2024, 10, 4)).days) < 40
+        assert exact(rows.derive(y=rows["d"].part("year") * 2**48).aggregate(x=sitr.count("y"))) == [1.0]
+        assert sum(exact(rows.group_by(w=rows["d"].truncate("week")).aggregate(x=sitr.count()))) == 1.0
+        assert exact(rows.filter(rows["d"] > datetime(2020, 1, 1)).aggregate(x=sitr.count())) == [1.0]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_time_outside_the_calendar_is_missing(unit, zone):
+    one_day = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit] * 10**9
+    moments = pyarrow.array([one_day, 2**63 - 10, -(2**63) + 10, None], pyarrow.timestamp(unit, zone))
+    bounds = {"bounds": [datetime(1990, 1, 1), datetime(2030, 1, 1)]}
+    inside = 3.0 if unit == "ns" else 1.0  # which ends in 1677 and 2262 by itself
+    with database({"d": {"type": "timestamp"} | bounds}, pyarrow.table({"d": moments})) as one:
+        rows = one.table("t")
+        assert exact(rows.aggregate(x=sitr.count("d"))) == [inside]
+        assert len(exact(rows.aggregate(x=sitr.median("d")))) == 1
+        assert exact(rows.derive(y=rows["d"].truncate("day")).aggregate(x=sitr.count("y"))) == [inside]
+        assert exact(rows.derive(y=rows["d"].part("year") * 2**48).aggregate(x=sitr.count("y"))) == [inside]
+        assert exact(
+            rows.filter(rows["d"].between(datetime(2000, 1, 1), date(2002, 1, 1))).aggregate(x=sitr.count())
+        ) == [1.0]
+
+
+def test_a_found_key_outside_the_calendar_is_no_key():
+    days = pyarrow.array([2**31 - 5] * 50 + [0] * 50, pyarrow.date32())
+    with database({"d": {"type": "date"}}, pyarrow.table({"d": days})) as one:
+        answer = one.table("t").group_by("d").aggregate(x=sitr.count()).release(epsilon=20.0, delta=1e-6)
+        assert answer.value["d"] == [date(1970, 1, 1)]
+
+
+def test_decimals_of_two_scales_and_whole_numbers_are_compared():
+    table = pyarrow.table(
+        {
+            "a": [10**15, 1, -(2**63)],
+            "b": pyarrow.array([Decimal("1.5"), Decimal("1"), None], pyarrow.decimal128(38, 30)),
+            "c": pyarrow.array([Decimal(10) ** 37, Decimal(1), Decimal(-1)], pyarrow.decimal128(38, 0)),
+        }
+    )
+    columns = {"a": {"type": "integer"}, "b": {"type": "decimal(38,30)"}, "c": {"type": "decimal(38,0)"}}
+    with database(columns, table) as one:
+        rows = one.table("t")
+        for left, right, number in [("a", "b", 1.0), ("b", "a", 2.0), ("a", "c", 2.0), ("b", "c", 1.0)]:
+            assert exact(rows.filter(rows[left] <= rows[right]).aggregate(x=sitr.count())) == [number], (left, right)
+        assert exact(rows.filter(rows["b"] < 10**11).aggregate(x=sitr.count())) == [2.0]
+
+
+def test_a_constant_in_place_of_a_missing_value_has_64_bits():
+    """On a grid of 2^20 steps 3000 is 3·10^9 steps: as 32 bits it would overflow, and only where a value is missing."""
+    table = pyarrow.table({"x": [0.5, None], "f": [True, False]})
+    with database({"x": {"type": "float", "bounds": [0, 1]}, "f": {"type": "boolean"}}, table) as one:
+        rows = one.table("t")
+        filled = rows.derive(y=rows["x"].fill_null(3000))
+        assert exact(filled.aggregate(x=sitr.sum("y"))) == [pytest.approx(3000.5, rel=1e-3)]
+        assert filled.aggregate(x=sitr.sum("y")).release(epsilon=1.0).private
+
+
+def test_rows_that_match_nothing_are_counted_beside_a_column_that_they_lack():
+    tables = clinic.CONTENT["tables"] | {
+        "wards": clinic.WARDS | {"columns": {"ward": {"type": "string"}, "beds": {"type": "int16", "nulls": "drop"}}}
+    }
+    with clinic.database(clinic.CONTENT | {"tables": tables}) as one:
+        joined = one.table("visits").join("wards", "ward", keep=True)
+        question = joined.aggregate(n=sitr.count(), m=sitr.mean("beds")).bounded(max_rows_per_unit=4)
+        assert exact(question, "n") == [600.0]  # ward "c" is not among the wards
+
+
+def test_a_moment_with_a_zone_is_read_on_the_wall():
+    table = pyarrow.table({"d": pyarrow.array([datetime(2024, 1, 1, 22, tzinfo=UTC)], pyarrow.timestamp("us", "UTC"))})
+    content = {"sitr": 1, "name": "d", "time_zone": "Asia/Riyadh", "budgets": {"d": {"epsilon": 9.0}},
+               "tables": {"t": {"unit": "row", "columns": {"d": {"type": "timestamp"}}}}}  # fmt: skip
+    with opened(Declaration.of(content), ledger="memory://", analyst="a", frames={"t": table}) as one:
+        rows = one.table("t")
+        assert exact(rows.filter(rows["d"].part("hour") == 1).aggregate(x=sitr.count())) == [1.0]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_rows_of_a_unit_are_kept_than_its_bound(most):
+    with clinic.database() as one:
+        question = one.table("visits").group_by("region").aggregate(x=sitr.count())
+        assert sum(exact(question.bounded(max_rows_per_unit=most))) == 200 * most
+        by_group = question.bounded(max_groups_per_unit=1, max_rows_per_group=most)
+        assert 200 <= sum(exact(by_group)) <= 200 * most
