@@ -19,6 +19,7 @@ from .source import Source
 
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
 LONGEST_LINE = 2**26  # bytes, in a text file
+COARSE = {"s": 10**6, "ms": 10**3}  # microseconds
 TYPES = {"boolean": "boolean", "string": "string", "date": "date", "timestamp": "timestamp"}
 
 
@@ -159,8 +160,6 @@ def _arrow(name: str, frame: Any) -> Any:
     import pyarrow
 
     try:
-        if isinstance(frame, pyarrow.Table):
-            return _in_microseconds(frame)
         if hasattr(frame, "to_arrow"):
             frame = frame.to_arrow()
         if not isinstance(frame, pyarrow.Table):
@@ -175,15 +174,29 @@ def _arrow(name: str, frame: Any) -> Any:
 
 
 def _arrow_in_microseconds(frame: Any) -> Any:
-    """A frame whose times DuckDB can read; it fails on one with seconds that do not fit, so they wrap around here."""
+    """A frame whose times DuckDB can read; what has no place among them is missing, where DuckDB would fail."""
     import pyarrow
 
     for place, field in enumerate(frame.schema):
         if pyarrow.types.is_timestamp(field.type) and field.type.unit != "us":
-            kind = pyarrow.timestamp("us", field.type.tz)
-            column = frame.column(place).cast(kind, safe=False)
-            frame = frame.set_column(place, pyarrow.field(field.name, kind), column)
+            kind, column = pyarrow.timestamp("us", field.type.tz), frame.column(place)
+            fine = column.cast(kind, safe=False) if field.type.unit == "ns" else _finer(column, kind)
+            frame = frame.set_column(place, pyarrow.field(field.name, kind), fine)
     return frame
+
+
+def _finer(column: Any, kind: Any) -> Any:
+    """Seconds or milliseconds as microseconds; those that do not fit are missing."""
+    import pyarrow
+    import pyarrow.compute
+
+    factor = COARSE[column.type.unit]
+    numbers, most = column.cast("int64"), 2**62 // factor
+    inside = pyarrow.compute.and_(
+        pyarrow.compute.less_equal(numbers, most), pyarrow.compute.greater_equal(numbers, -most)
+    )
+    kept = pyarrow.compute.if_else(inside, numbers, pyarrow.scalar(None, pyarrow.int64()))
+    return pyarrow.compute.multiply(kept, factor).cast(kind)
 
 
 def _in_microseconds(table: Value) -> Value:
