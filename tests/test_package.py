@@ -10,7 +10,24 @@ import pytest
 
 import sitr
 
-PUBLIC = ["__version__"]
+PUBLIC = [
+    "__version__",
+    "correlation",
+    "count",
+    "count_distinct",
+    "count_units",
+    "covariance",
+    "histogram",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "open",
+    "quantile",
+    "stddev",
+    "sum",
+    "variance",
+]
 HEAVY = {"ibis", "matplotlib", "pandas", "pyspark", "torch"}
 
 

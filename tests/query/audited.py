@@ -99,7 +99,7 @@ class Subject:
         if self.fresh:
             return [flat(self.question.release(epsilon=EPSILON, delta=DELTA)) for _ in range(count)]
         results = [{id(tally): source.run(tally) for tally in plan.tallies} for _ in range(POOL)]
-        turns = [Recorded(result) for result in results]
+        turns = [Recorded(result, source.declared) for result in results]
         with without_intervals():
             return [flat(Execution(plan, turns[at % POOL]).answer()) for at in range(count)]  # type: ignore[arg-type]
 
@@ -109,6 +109,7 @@ class Recorded:
     """An engine that returns what it returned before."""
 
     results: Mapping[int, Any]
+    declared: Any
 
     def run(self, tally: Any, unsafe_key: int | None = None) -> Any:
         """Return a result."""

@@ -5,6 +5,8 @@ They are numbered as in the list of cases that every private query engine has to
 
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -102,9 +104,6 @@ def test_case_03_sums_beyond_64_bits_neither_wrap_nor_raise(engine):
         ("uint64", pyarrow.array([1, 2**64 - 1], pyarrow.uint64())),
         ("decimal(38, 0)", pyarrow.array([1, 10**37], pyarrow.decimal128(38, 0))),
         ("integer", pyarrow.array([1, 10**37], pyarrow.decimal128(38, 0))),
-        ("decimal(5, 0)", pyarrow.array([1.0, math.nan])),
-        ("decimal(5, 0)", pyarrow.array([1.0, math.inf])),
-        ("decimal(5, 0)", pyarrow.array([1.0, 1e300])),
     ],
 )
 def test_case_03_a_key_that_does_not_fit_64_bits_fails_for_no_row(engine, type, values):
@@ -186,7 +185,7 @@ def test_case_08_asymmetric_bounds(engine, bounds):
     table = visits(engine, {"person": [1], "x": [bounds[0]]}, rows=1, x=column("integer", bounds=bounds))
     measured = plan_of(table.aggregate(s=sitr.sum("x"))).measurements[0]
     assert measured.noise.reach.l1 == 1
-    assert measured.noise.unit == bounds[1] - bounds[0]
+    assert measured.noise.unit == max(map(abs, bounds))
     answer = exact(table.aggregate(s=sitr.sum("x")))
     assert answer.raw["s"] == [pytest.approx(bounds[0])]
     assert answer.additive["s"].half_width() >= max(map(abs, bounds))
@@ -574,14 +573,22 @@ def test_case_16_what_cannot_run_is_not_charged(engine):
 @pytest.mark.parametrize("stage", ["engine", "noise"])
 def test_case_16_a_cancelled_query_stays_charged(engine, monkeypatch, stage):
     """Ctrl-C while the engine runs, and while noise is drawn."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # started in the background it may not be heard
+    try:
+        _cancel(engine, monkeypatch, stage)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _cancel(engine, monkeypatch, stage):
     table = paid(engine, {"person": [1], "x": [1]}, x=X)
     source = table.database.source
-    running, stopped = threading.Event(), threading.Event()
+    stopped = threading.Event()
     original = type(source).fetch
 
     def fetch(query):
         if "LIMIT 0" not in source.compiled(query):
-            running.set()
+            os.kill(os.getpid(), signal.SIGINT)
             assert stopped.wait(20)
             raise Broken
         return original(source, query)
@@ -592,14 +599,6 @@ def test_case_16_a_cancelled_query_stays_charged(engine, monkeypatch, stage):
     if stage == "engine":
         monkeypatch.setattr(source, "fetch", fetch)
         monkeypatch.setattr(source, "interrupt", stopped.set)
-        join = threading.Thread.join
-
-        def pressed(thread, timeout=None):
-            if running.is_set() and not stopped.is_set():
-                raise KeyboardInterrupt
-            join(thread, timeout)
-
-        monkeypatch.setattr(threading.Thread, "join", pressed)
     else:
         monkeypatch.setattr(Execution, "_noisy", interrupted)
     with pytest.raises(Cancelled) as raised:

@@ -67,7 +67,7 @@ def test_any_name_of_a_table_a_column_or_a_unit_is_only_a_name(engine, begin):
     answer = exact(longer.group_by(**{unit: longer[t]}).aggregate(**{n: sitr.count(), x: sitr.sum(made)}))
     assert answer.value[unit] == ["u", "v"]
     assert sum(answer.value[n]) == 3
-    assert sum(exact(table.aggregate(**{n: sitr.histogram(x, [0, 5, 10])})).value[n]) == 3
+    assert sum(exact(table.aggregate(**{n: sitr.histogram(x, [0, 5, 10])})).value[n]) == 2  # 50 is in no bin
     assert exact(table.aggregate(**{n: sitr.count_distinct(x)})).value[n] == [3]
     joined = table.join(table.per_unit(**{made: sitr.sum(x, bounds=(0, 10))}))
     assert exact(joined.aggregate(**{n: sitr.count()})).value[n] == [3]
@@ -175,14 +175,14 @@ def test_a_derived_name_that_is_given_again_changes_no_other(engine):
 def test_bounds_that_are_too_fine_so_far_from_zero_are_refused(engine):
     """Their steps would leave 64 bits, and fail on the first row."""
     table = visits(engine, {"person": [1], "f": [1e17]}, f=column("float"))
-    with pytest.raises(InvalidArgument, match="far from 0"):
+    with pytest.raises(InvalidArgument, match="leave 64 bits"):
         table.aggregate(s=sitr.sum("f", bounds=(1e17, 1e17 + 64))).release(epsilon=1.0)
 
 
 def test_bounds_whose_width_is_no_number_are_refused_before_the_charge(engine):
-    table = paid(engine, {"person": [1], "f": [1e308]}, f=column("float", bounds=[-1e308, 1e308]))
+    table = paid(engine, {"person": [1], "f": [1e308]}, f=column("float"))
     with pytest.raises(InvalidArgument, match="so large"):
-        table.aggregate(s=sitr.sum("f")).release(epsilon=1.0)
+        table.aggregate(s=sitr.sum("f", bounds=(-1e308, 1e308))).release(epsilon=1.0)
     assert spent(table.database) == 0
 
 

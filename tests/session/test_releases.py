@@ -138,7 +138,7 @@ def test_an_error_is_solved_for_its_epsilon(database):
     assert max(question.explain(epsilon=found.target.epsilon * 0.9).errors.values()) > 20
     with pytest.raises(CannotCalibrate):
         database.table("visits").aggregate(m=sitr.mean("cost")).explain(error=1e-9)
-    with pytest.raises(InvalidArgument, match="in the place of"):
+    with pytest.raises(InvalidArgument, match="one says what is wanted"):
         question.explain(error=20.0, epsilon=1.0)
     with pytest.raises(InvalidArgument, match="error=0"):
         question.explain(error=0)
@@ -173,7 +173,7 @@ def test_a_question_that_makes_no_sense_is_refused_at_once(database):
         database.table("wards").aggregate(n=sitr.count())
     with pytest.raises(InvalidArgument, match="none twice"):
         visits.group_by("ward", values={"ward": ["a", "a"]}).aggregate(n=sitr.count())
-    with pytest.raises(InvalidArgument, match="is not a string"):
+    with pytest.raises(InvalidArgument, match="is no string"):
         visits.group_by("ward", values={"ward": ["a", 1]}).aggregate(n=sitr.count())
 
 

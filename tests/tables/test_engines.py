@@ -333,7 +333,10 @@ def test_a_stopped_query_is_cancelled_and_stays_charged(engine, heard):
     """A join that would take a minute, and Ctrl-C after a second."""
     many = pyarrow.table({"k": pyarrow.array([1] * 60_000, pyarrow.int64())})
     columns = {"k": {"type": "integer"}}
-    tables = {"own": {"unit": "row", "columns": columns}, "other": {"public": True, "columns": columns}}
+    tables = {
+        "own": {"unit": "k", "max_rows_per_unit": 100_000, "columns": columns},
+        "other": {"public": True, "columns": columns},
+    }
     with engines.asked(engine, {"own": many, "other": many}, {"tables": tables}) as db:
         before, begun = db.ledger.remaining("test").value, []
 

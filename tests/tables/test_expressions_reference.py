@@ -32,7 +32,7 @@ from sitr.tables.expressions import (
 )
 
 COLUMNS: dict[str, Any] = {
-    "row": {"type": "integer"},
+    "place": {"type": "integer"},
     "a": {"type": "integer", "bounds": [-20, 20]},
     "b": {"type": "int16", "bounds": [0, 9]},
     "yes": {"type": "boolean"},
@@ -149,7 +149,7 @@ def test_expressions_are_what_exact_arithmetic_says(rows, asked):
     kinds = (pyarrow.int64(), pyarrow.int16(), pyarrow.bool_(), pyarrow.string())
     cells = zip(*rows, strict=True)
     columns = {name: pyarrow.array(held, kind) for name, kind, held in zip(names, kinds, cells, strict=True)}
-    frame = pyarrow.table({"row": pyarrow.array(range(len(rows)), pyarrow.int64()), **columns})
+    frame = pyarrow.table({"place": pyarrow.array(range(len(rows)), pyarrow.int64()), **columns})
     wanted = {str(at): _truth(one) if one.domain(SCHEMA).kind == "boolean" else one for at, one in enumerate(allowed)}
     got = trial().values(frame, COLUMNS, wanted)
     for at, one in enumerate(allowed):

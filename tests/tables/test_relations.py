@@ -70,7 +70,7 @@ def test_rows_that_match_nothing_lack_what_no_row_lacked():
         (Join(VISITS, Scan("wards"), (("age", "ward"),)), "columns of one kind"),
         (Join(VISITS, Scan("wards"), (("cost", "beds"),)), "and no floats"),
         (Join(VISITS, VISITS, ()), "both sides of the join have a column 'age'"),
-        (Join(VISITS, Scan("notes"), ()), "are of different types: number and string"),
+        (Join(VISITS, Scan("notes"), ()), "theirs are of different kinds"),
     ],
 )
 def test_a_join_that_is_not_stable_or_not_clear_is_refused(join, message):

@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from sitr.errors import Cancelled, EngineFailed
+from sitr.errors import EngineFailed
 from sitr.tables.relations import Scan
 from sitr.tables.tally import Tally
 from tests.tables import clinic
@@ -24,20 +24,6 @@ def test_an_engine_that_fails_tells_nothing(monkeypatch):
     assert "Amina" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
-
-
-def test_a_stopped_query_is_cancelled(monkeypatch):
-    source = clinic.source()
-    stopped = []
-    monkeypatch.setattr(source, "interrupt", lambda: stopped.append(True))
-    monkeypatch.setattr("threading.Thread.is_alive", _interrupting)
-    with pytest.raises(Cancelled):
-        source._guarded(lambda: 1)
-    assert stopped == [True]
-
-
-def _interrupting(thread):
-    raise KeyboardInterrupt
 
 
 def test_rehearsing_reads_no_row():

@@ -171,8 +171,8 @@ def _check_listed(grouping: Grouping, domain: Domain) -> None:
                 f"values of {grouping.name}: {_validate.shown(value)} has a time zone.",
                 do="write the time on the clock of the declared time zone.",
             )
-    if len(set(values)) < len(values):
-        raise InvalidArgument(f"values of {grouping.name} repeat.")
+    if not values or len(set(values)) < len(values):
+        raise InvalidArgument(f"values of {grouping.name}: at least one, and none twice.")
 
 
 def _declared(domain: Domain) -> tuple[Any, ...] | None:
