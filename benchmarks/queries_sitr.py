@@ -1,8 +1,12 @@
 """Our own release of the job, in the form that the scripts of `queries_peers/` have.
 
 python benchmarks/queries_sitr.py release costs.parquet --variant public --regions 50 --threads 2
+
+From the declaration to the answers: open, rehearse, charge a ledger in memory, run, add noise. The test
+of the engine, which a process does once, is part of its start, as Spark's own start is.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,45 +14,65 @@ sys.path.insert(0, str(Path(__file__).parent / "queries_peers"))
 
 import job
 
+import sitr
+from sitr.query.answer import Answer
+from sitr.session.question import Question
+from sitr.tables import Declaration
 
-def ours(
-    parquet: Path,
-    *,
-    regions: list[str] | None,
-    threads: int,
-    epsilon: float,
-    delta: float,
-    max_rows: int,
-    bounds: tuple[float, float],
-) -> job.Answers:
-    """Count, sum and mean of `cost` by `region`, for people named in `person`, from the file to the answers.
+ENGINE = os.environ.get("SITR_ENGINE", "duckdb")  # or spark
+COLUMNS = {
+    "person": {"type": "integer"},
+    "region": {"type": "string"},
+    "cost": {"type": "float", "bounds": [job.LOW, job.HIGH], "nulls": "drop"},
+}
 
-    Args:
-        parquet: A table with the columns person (int64), region (string) and cost (double).
-        regions: The declared regions, all of which are answered; None where they are to be selected privately.
-        threads: How many threads the engine may use.
-        epsilon: Of the whole release.
-        delta: Of the whole release.
-        max_rows: How many rows of one person may count, in all regions together.
-        bounds: What a cost is clipped to.
 
-    Returns:
-        Count, sum and mean for each region.
-    """
-    raise NotImplementedError("not built yet")
+def declared(path: Path, regions: list[str] | None) -> Declaration:
+    columns = COLUMNS | ({} if regions is None else {"region": {"type": "string", "categories": regions}})
+    table = {"source": path.name, "unit": "person", "max_rows_per_unit": job.MAX_ROWS, "columns": columns}
+    content = {
+        "sitr": 1,
+        "name": "costs",
+        "connection": {"engine": ENGINE} | ({"address": "local[2]"} if ENGINE == "spark" else {}),
+        "privacy": {"delta": job.DELTA},
+        "budgets": {"costs": {"epsilon": 1e6, "delta": 1e-2}},
+        "tables": {"costs": table},
+    }
+    return Declaration.of(content, path.parent)
+
+
+def question(path: Path, regions: list[str] | None) -> Question:
+    table = sitr.open(declared(path, regions), ledger="memory://", analyst="bench").table("costs")
+    asked = table.group_by("region").aggregate(n=sitr.count(), total=sitr.sum("cost"), mean=sitr.mean("cost"))
+    return asked.bounded(max_rows_per_unit=job.MAX_ROWS)
+
+
+def answers(released: Answer) -> job.Answers:
+    value = released.value
+    rows = zip(value["region"], released.raw["n"], released.raw["total"], value["mean"], strict=True)
+    return {region: (float(n), float(total), float(mean)) for region, n, total, mean in rows}
 
 
 def release(task: job.Job) -> job.Answers:
-    return ours(
-        Path(task.path),
-        regions=task.names if task.variant == "public" else None,
-        threads=task.threads,
-        epsilon=job.EPSILON,
-        delta=job.DELTA,
-        max_rows=job.MAX_ROWS,
-        bounds=(job.LOW, job.HIGH),
-    )
+    regions = task.names if task.variant == "public" else None
+    return answers(question(Path(task.path), regions).release(epsilon=job.EPSILON, delta=job.DELTA))
+
+
+def noise(task: job.Job, releases: int) -> list[job.Answers]:
+    asked = question(Path(task.path), task.names if task.variant == "public" else None)
+    return [answers(asked.release(epsilon=job.EPSILON, delta=job.DELTA)) for _ in range(releases)]
+
+
+def start(threads: int) -> None:
+    """Start the engine, and test it: once in a process."""
+    from sitr.session.database import connect
+    from sitr.tables.conformance import require
+
+    source = connect(declared(Path("none.parquet"), None))
+    require(source)
+    if ENGINE != "spark":
+        source.close()
 
 
 if __name__ == "__main__":
-    job.main(release)
+    job.main(release, start, noise)

@@ -15,9 +15,10 @@ from sitr.session.database import Database
 from sitr.session.database import open as open_database
 from sitr.session.question import Question
 from sitr.tables import Declaration
+from tests.tables import engines
 
-ENGINES = ("duckdb",)
 KEY = 7
+OPENED: list[Database] = []  # that are closed when the test ends
 
 
 def asked(
@@ -27,8 +28,12 @@ def asked(
 
     What a declaration leaves out: its format, its name, and a large budget for each dataset.
     """
-    assert engine == "duckdb"
-    return open_database(declared(declaration), analyst=analyst, ledger="memory://", frames=dict(tables))
+    if engine != "duckdb":
+        made = engines.asked(engine, tables, declaration, analyst)
+    else:
+        made = open_database(declared(declaration), analyst=analyst, ledger="memory://", frames=dict(tables))
+    OPENED.append(made)
+    return made
 
 
 def declared(declaration: Mapping[str, Any], folder: str = ".") -> Declaration:

@@ -32,12 +32,13 @@ from sitr.errors import (
 from sitr.ledger import Budget, Ledger
 from sitr.query.execution import Execution
 from sitr.session.database import open as open_database
-from tests.query.databases import ENGINES, G, X, asked, column, declared, exact, paid, people, plan_of, spent, visits
+from tests.query.databases import G, X, asked, column, declared, exact, paid, people, plan_of, spent, visits
+from tests.tables.conftest import PARAMS
 
 ALARM = 1e-9  # of a statistical test
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=PARAMS)
 def engine(request):
     return request.param
 
@@ -242,8 +243,9 @@ def test_case_10_division_by_zero_and_numbers_that_are_none(engine):
 
 
 @pytest.mark.parametrize("days", FAR_DATES)
-def test_case_10_a_date_beyond_the_calendar_is_missing(engine, days):
+def test_case_10_a_date_beyond_the_calendar_is_missing(days):
     """An engine holds dates that it cannot compute with; one person's would fail the query, and so tell of itself."""
+    engine = "duckdb"  # frames hold such; how PostgreSQL reads infinity is in the conformance suite
     value = pyarrow.array([days], pyarrow.int32()).cast(pyarrow.date32())
     bounds = [date(1960, 1, 1), date(2020, 1, 1)]
     columns = {"d": column("date", bounds=bounds), "u": column("date")}
@@ -267,7 +269,8 @@ def test_case_10_a_date_beyond_the_calendar_is_missing(engine, days):
     ("unit", "value"),
     [("s", 2**50), ("ms", 2**60), ("us", 2**63 - 1), ("us", -(2**63) + 2), ("us", 9 * 10**17), ("ns", 2**62)],
 )
-def test_case_10_a_time_beyond_the_calendar_is_missing(engine, unit, value, zone):
+def test_case_10_a_time_beyond_the_calendar_is_missing(unit, value, zone):
+    engine = "duckdb"  # frames hold such; how PostgreSQL reads infinity is in the conformance suite
     moments = pyarrow.array([value], pyarrow.int64()).cast(pyarrow.timestamp(unit, zone))
     content = people(t=column("timestamp")) | {"time_zone": "Asia/Riyadh"}
     frame = pyarrow.table({"person": [1], "t": moments})

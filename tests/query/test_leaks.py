@@ -17,7 +17,8 @@ from sitr.errors import SitrError
 from sitr.ledger import Budget, Ledger
 from sitr.query.execution import Execution
 from sitr.session.database import open as open_database
-from tests.query.databases import ENGINES, asked, column, declared, plan_of
+from tests.query.databases import asked, column, declared, plan_of
+from tests.tables.conftest import PARAMS
 
 TEXT, WHOLE, REAL = "Zq7-marker", 918273645, 1234.567891
 DAY, MOMENT = date(1987, 6, 5), datetime(1987, 6, 5, 4, 3, 2)
@@ -97,7 +98,7 @@ def told(error):
     return "".join(seen)
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=PARAMS)
 def table(request):
     return asked(request.param, {"visits": frame()}, CONTENT).table("visits")
 

@@ -6,10 +6,11 @@ import pytest
 import sitr
 from sitr.errors import EngineFailed, InvalidArgument, InvalidDeclaration
 from sitr.session.database import open as open_database
-from tests.query.databases import ENGINES, X, asked, column, declared, exact, paid, people, plan_of, spent, visits
+from tests.query.databases import X, asked, column, declared, exact, paid, people, plan_of, spent, visits
+from tests.tables.conftest import PARAMS
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=PARAMS)
 def engine(request):
     return request.param
 

@@ -35,6 +35,7 @@ def catalogue() -> list[Case]:
     some, ages = [0.25] * 8, [4, 5] * 6
     one: Any = {"epsilon": 1.0, "sensitivity": 1, "integers": True}
     pick, scores = {**one, "candidates": ["a", "b"]}, ([0, 1], [1, 0])
+    ranks = m.histogram_quantiles(q=[0.5], cells=3, max_rows=1, epsilon=1.0)
     median = m.ptr_median(epsilon=1.0, delta=RISK, bounds=(0, 10), proposed_sensitivity=2, integers=True)
     return [
         Case("laplace, integers", m.laplace(**one), 0, 1),
@@ -51,6 +52,7 @@ def catalogue() -> list[Case]:
         Case("permute_and_flip", m.permute_and_flip(**pick), *scores),
         Case("above_threshold", m.above_threshold(threshold=2, **one), [0, 0, 0, 1], [1, 1, 1, 0]),
         Case("quantile", m.quantile(q=0.5, epsilon=1.0, bounds=(0, 10), integers=True), [5], [5, 0]),
+        Case("histogram_quantiles", ranks, [([0, 2], [3, 3])], [([0, 2], [3, 4])]),
         Case("ptr_median", median, ages, [*ages, 9]),
         Case("ptr_mode", m.ptr_mode(epsilon=1.0, delta=RISK), {"a": 5}, {"a": 6}),
         Case("select_partitions", m.select_partitions(epsilon=1.0, delta=RISK), {"a": 5}, {"a": 6}),

@@ -42,7 +42,7 @@ from .verification import Verification, verify
 
 REMEMBERED = 1000  # requests by many analysts, whose budgets are kept in memory
 LONGEST_REASON = 500
-RECENT = 3000  # entries that are looked through for the same question
+RECENT = 600  # entries that are looked through for the same question
 TRIES = 20  # how often a reservation is worked out again because a budget changed meanwhile
 
 
@@ -402,7 +402,7 @@ class Ledger:
     ) -> str | None:
         """Return the operation under which an analyst was answered the very same lately, to be asked for again free.
 
-        Looks at the last thousands of entries, as an analyst of a ledger in PostgreSQL at none.
+        Looks at the last hundreds of entries; as an analyst of a ledger in PostgreSQL, at none.
 
         Example:
             >>> from sitr.accounting import Laplace
@@ -415,7 +415,7 @@ class Ledger:
         found: str | None = None
         try:
             for entry in self.entries(after=max(self.head.seq - RECENT, 0)):
-                if entry.kind == "reserve" and entry.analyst == analyst and entry.record["request"] == wanted:
+                if entry.kind == "reserve" and entry.analyst == analyst and wanted in entry.body:
                     found = entry.operation
         except (LedgerUnavailable, NotPermitted):
             return None

@@ -120,7 +120,8 @@ class Emitter:
         rows = self._known(rows, tally.keys)
         columns: dict[str, Value] = {} if tally.bound is None else {UNIT: rows.table[UNIT]}
         columns |= {name: key_value(rows, key) for name, key in zip(keys, tally.keys, strict=True)}
-        columns |= {name: on_grid(rows, measure) for name, measure in tally.measures.items()}
+        carried = _carried(tally)
+        columns |= {engine: rows.table[rows.names[name]] for name, engine in carried.items()}
         if tally.distinct is not None:
             columns["value"] = rows.value(tally.distinct)
         if rows.row_id is not None:
@@ -128,12 +129,23 @@ class Emitter:
         table = rows.table.select(**(columns or {"row": whole(1)}))
         if tally.distinct is not None:
             return self._distinct(table, keys, tally)
+        if tally.bound is not None:
+            by, most = (
+                ([UNIT], tally.bound.rows)
+                if tally.bound.rows is not None
+                else ([UNIT, *keys], tally.bound.rows_per_group)
+            )
+            assert most is not None
+            table = self._first(table, by, most)
+        # Only what is kept is counted in steps: that costs less, and what is kept does not depend on it.
+        kept = Rows(table, carried, rows.schema)
+        measures = {name: on_grid(kept, measure) for name, measure in tally.measures.items()}
+        others = [name for name in table.columns if name not in carried.values()]
+        table = table.select(*others, **measures) if measures else table
         if tally.bound is not None and tally.bound.rows is None:
             return self._by_group(table, keys, tally)
-        if tally.bound is not None:
-            table = self._first(table, [UNIT], tally.bound.most_groups)
-            if tally.units:
-                return self._counting_units(table, keys, tally)
+        if tally.units:
+            return self._counting_units(table, keys, tally)
         return self._summed(table, [*keys, *_cells(tally)], tally.sums)
 
     # Rows
@@ -301,8 +313,6 @@ class Emitter:
     def _by_group(self, table: Value, keys: list[str], tally: Tally) -> Value:
         assert tally.bound is not None
         assert tally.bound.groups is not None
-        assert tally.bound.rows_per_group is not None
-        table = self._first(table, [UNIT, *keys], tally.bound.rows_per_group)
         first = {"row_id": table["row_id"].min()} if "row_id" in table.columns else {}
         if tally.cells is not None:
             groups = table.group_by([UNIT, *keys]).aggregate(**first)
@@ -673,6 +683,12 @@ def _filled(table: Value, keys: list[str], prefix: str) -> dict[str, Value]:
         made[f"{prefix}{name}_missing"] = table[name].isnull()
         made[f"{prefix}{name}"] = table[name].fill_null(ibis.literal(nothing).cast(kind))
     return made
+
+
+def _carried(tally: Tally) -> dict[str, str]:
+    """The columns that measures are computed of, under names of their own."""
+    used = {name for measure in tally.measures.values() for name in measure.value.columns()}
+    return {name: f"m{place}" for place, name in enumerate(sorted(used))}
 
 
 def _cells(tally: Tally) -> list[str]:
