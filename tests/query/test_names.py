@@ -83,8 +83,12 @@ def test_a_unit_named_row_is_not_taken_for_rows_that_are_units():
 
 def test_a_text_that_no_engine_takes_costs_nothing(engine):
     table = paid(engine, {"person": [1], "k": ["a"]}, k=column("string"))
+    question = table.filter(table["k"] == "a\x00b").aggregate(n=sitr.count())
+    if engine == "spark":  # which takes any
+        assert exact(question).value["n"] == [0]
+        return
     with pytest.raises(EngineFailed):
-        table.filter(table["k"] == "a\x00b").aggregate(n=sitr.count()).release(epsilon=1.0)
+        question.release(epsilon=1.0)
     assert spent(table.database) == 0
 
 
