@@ -20,13 +20,19 @@ from typing import Any
 import duckdb
 import pyarrow
 import pyspark
+import queries_audit
 import queries_beside
 import queries_run
+import queries_scale
 
 import sitr
 
 # A part prints as it goes, and yields its rows.
-PARTS: dict[str, Callable[[Path, argparse.Namespace], Iterator[dict[str, Any]]]] = {"peers": queries_beside.run}
+PARTS: dict[str, Callable[[Path, argparse.Namespace], Iterator[dict[str, Any]]]] = {
+    "peers": queries_beside.run,
+    "scale": queries_scale.run,
+    "audit": queries_audit.run,
+}
 FOLDER = queries_run.ROOT / "build" / "bench-queries"
 
 

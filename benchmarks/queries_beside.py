@@ -33,6 +33,9 @@ def _peer(name: str, environment: str, setting: str, **rest: Any) -> Library:
 
 
 OURS = Library(NAME_OF_OURS, queries_run.HERE / "queries_sitr.py", "over DuckDB.", noise=(50, 600, 200))
+OURS_ON_SPARK = Library(
+    "sitr on Spark", queries_run.HERE / "queries_sitr_spark.py", "over Spark 4.0.", variants=("public",)
+)
 FLOORS = (
     Library(
         "DuckDB, no noise",
@@ -97,7 +100,7 @@ def run(folder: Path, options: Any) -> Iterator[dict[str, Any]]:
     )
     chosen = [
         library
-        for library in (FLOORS[0], OURS, *FLOORS[1:], *PEERS)  # what is compared with comes first
+        for library in (FLOORS[0], OURS, *FLOORS[1:], OURS_ON_SPARK, *PEERS)  # what is compared with comes first
         if options.library is None or options.library.lower() in library.name.lower() or library in (OURS, FLOORS[0])
     ]
     table: list[dict[str, Any]] = []
@@ -198,7 +201,8 @@ def _check(row: dict[str, Any], library: Library, kept: dict[str, int]) -> None:
 def _add_ratios(row: dict[str, Any], table: list[dict[str, Any]]) -> None:
     alike = [other for other in table if other["regions"] == row["regions"]]
     ours = next((other for other in alike if other["library"] == NAME_OF_OURS), {})
-    floor = next((other for other in table if other["library"] == FLOORS[0].name), {})
+    engine = FLOORS[1 if row["library"] == OURS_ON_SPARK.name else 0].name  # what it would cost without privacy
+    floor = next((other for other in table if other["library"] == engine), {})
     for name, other in (("to_ours", ours), ("to_floor", floor)):
         if "seconds" in row and "seconds" in other:
             row[name] = row["seconds"] / other["seconds"]

@@ -41,8 +41,9 @@ def declared(path: Path, regions: list[str] | None) -> Declaration:
     return Declaration.of(content, path.parent)
 
 
-def question(path: Path, regions: list[str] | None) -> Question:
-    table = sitr.open(declared(path, regions), ledger="memory://", analyst="bench").table("costs")
+def question(path: Path, regions: list[str] | None, memory: str | None = None) -> Question:
+    opened = sitr.open(declared(path, regions), ledger="memory://", analyst="bench", memory=memory)
+    table = opened.table("costs")
     asked = table.group_by("region").aggregate(n=sitr.count(), total=sitr.sum("cost"), mean=sitr.mean("cost"))
     return asked.bounded(max_rows_per_unit=job.MAX_ROWS)
 
@@ -55,7 +56,7 @@ def answers(released: Answer) -> job.Answers:
 
 def release(task: job.Job) -> job.Answers:
     regions = task.names if task.variant == "public" else None
-    return answers(question(Path(task.path), regions).release(epsilon=job.EPSILON, delta=job.DELTA))
+    return answers(question(Path(task.path), regions, task.memory).release(epsilon=job.EPSILON, delta=job.DELTA))
 
 
 def noise(task: job.Job, releases: int) -> list[job.Answers]:

@@ -38,6 +38,7 @@ class Job:
     regions: int
     threads: int
     state: Any = None  # what `start` returned
+    memory: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -68,11 +69,12 @@ def main(
     parser.add_argument("--regions", type=int, default=50)
     parser.add_argument("--releases", type=int, default=10)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--memory", help="the most that the engine may use, where it can be told")
     options = parser.parse_args()
     begun = time.perf_counter()
     state = start(options.threads) if start else None
     started = time.perf_counter() - begun
-    job = Job(str(options.path.resolve()), options.variant, options.regions, options.threads, state)
+    job = Job(str(options.path.resolve()), options.variant, options.regions, options.threads, state, options.memory)
     begun = time.perf_counter()
     try:
         if options.mode == "release":

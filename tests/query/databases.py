@@ -18,7 +18,7 @@ from sitr.tables import Declaration
 from tests.tables import engines
 
 KEY = 7
-OPENED: list[Database] = []  # that are closed when the test ends
+OPENED: list[Database] = []  # on a server or on Spark, that are closed when the test ends
 
 
 def asked(
@@ -29,11 +29,9 @@ def asked(
     What a declaration leaves out: its format, its name, and a large budget for each dataset.
     """
     if engine != "duckdb":
-        made = engines.asked(engine, tables, declaration, analyst)
-    else:
-        made = open_database(declared(declaration), analyst=analyst, ledger="memory://", frames=dict(tables))
-    OPENED.append(made)
-    return made
+        OPENED.append(engines.asked(engine, tables, declaration, analyst))
+        return OPENED[-1]
+    return open_database(declared(declaration), analyst=analyst, ledger="memory://", frames=dict(tables))
 
 
 def declared(declaration: Mapping[str, Any], folder: str = ".") -> Declaration:

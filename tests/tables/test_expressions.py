@@ -97,7 +97,7 @@ def engine():
 
 
 def found(**values):
-    rows = Emitter(DECLARED, engine().table, engine().local).rows(Scan("t"))
+    rows = Emitter(DECLARED, engine().table, engine()).rows(Scan("t"))
     made = {}
     for name, one in values.items():
         made[name] = Values(rows).of(one) if name.endswith("_") else Values(rows).steps(one)

@@ -103,7 +103,7 @@ class Execution:
         """A column of the engine's result, in the order of the answer's groups; what is no group of it is left out."""
         found = np.zeros(len(self.groups), dtype=column.dtype)
         places = self.place(table)
-        found[places[places >= 0]] = column[places >= 0]
+        np.add.at(found, places[places >= 0], column[places >= 0])
         return found
 
     def _estimated(self, name: str) -> Estimated:
@@ -162,8 +162,15 @@ class Execution:
         found = measured.mechanism.release(histograms, **self.unsafe).value
         low, step = measured.measure.grid.span[0], float(measured.measure.grid.step)
         made = {}
+        # Free, and what quantiles have to be: a higher one is not below a lower one.
+        order = np.argsort(list(measured.wanted.values()), kind="stable")
+        rising = {}
+        for what in ("estimate", "low", "high"):
+            column = np.array(getattr(found, what))
+            column[:, order] = np.maximum.accumulate(column[:, order], axis=1)
+            rising[what] = column
         for at, name in enumerate(measured.wanted):
-            value, least, most = ((low + column[:, at]) * step for column in (found.estimate, found.low, found.high))
+            value, least, most = ((low + column[:, at]) * step for column in rising.values())
             made[name] = Estimated(value, least, most)
             rows = float(np.max(found.rank_error[:, at], initial=0.0))
             self.notes.append(f"{name} is at most {rows:,.0f} rows from the rank that was asked for, with 95 %.")
@@ -198,6 +205,10 @@ class Execution:
             return 0.0 if ends[0] >= 0 else -math.inf, 0.0 if ends[1] <= 0 else math.inf
         return -math.inf, math.inf
 
+    def _remarks(self, keys: dict[str, list[Any]]) -> list[str]:
+        nothing = self.plan.selects and not any(keys.values())
+        return ["No group had enough units to be named: explain() says how many it takes."] if nothing else []
+
     def _written(self, name: str) -> Callable[[NDArray[Any]], list[Any]]:
         """How the numbers of a column are written: those of dates and times as such."""
         value = self.plan.query.aggregates[name].value
@@ -229,7 +240,7 @@ class Execution:
             low=low,
             high=high,
             additive=noises,
-            notes=tuple(self.notes),
+            notes=(*self.notes, *self._remarks(keys)),
         )
 
 

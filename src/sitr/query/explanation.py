@@ -108,10 +108,12 @@ class Explanation:
         if self.kept is None:
             return f"{what}. How many rows that drops is not known: declare expected_units and expected_rows."
         dropped = 100 * (1 - self.kept)
-        if dropped < 1:  # a release does not see the few units with the most rows
-            part = "about 1 % of the rows or less"
+        # A release does not see the few units with the most rows, and a bound on groups may drop more than one on rows.
+        least = "at least " if self.facts.sizes or bound.rows is None else ""
+        if dropped >= 1:
+            part = f"{least}about {dropped:.2g} % of the rows"
         else:
-            part = f"{'' if bound.rows is not None else 'at least '}about {dropped:.2g} % of the rows"
+            part = "few of the rows that were seen" if least else "about 1 % of the rows or less"
         return f"{what}: that drops {part} ({self.facts.source})."
 
 
@@ -129,6 +131,7 @@ def explained(
     if facts.rows is not None and plan.groups:
         size = max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
     stated = size if size is not None else TYPICAL
+    notes += _few_units(plan, facts)
     errors = {name: error for name in plan.query.aggregates if (error := _error(plan, name, stated)) is not None}
     return Explanation(
         plan=plan,
@@ -142,6 +145,17 @@ def explained(
         remaining=remaining,
         queries=queries,
         notes=notes,
+    )
+
+
+def _few_units(plan: Plan, facts: Facts) -> tuple[str, ...]:
+    """A warning where no group can have as many units as it takes to be named."""
+    needed = [one.selection.threshold for one in plan.measurements if isinstance(one, Groups)]
+    if not needed or facts.units is None or needed[0] <= facts.units:
+        return ()
+    return (
+        f"No group can be named: that takes {needed[0]:,} units, and there are about {facts.units:,.0f}. "
+        "Bound the groups of a unit (max_groups_per_unit), declare the categories, or spend more.",
     )
 
 
@@ -186,14 +200,15 @@ def _expected(name: str, aggregate: Aggregate, plan: Plan, facts: Facts) -> floa
 
 def _noise(one: Measurement) -> str:
     if isinstance(one, Groups):
-        return f"named from {one.selection.threshold} units, ± {one.selection.scale:.3g}"
+        noise = additive(np.zeros((1, 1)), np.ones(1), one.selection.scale, "laplace", integers=True)
+        return f"named from {one.selection.threshold} units, ± {_half(noise):.3g}"
     if isinstance(one, Ranks):
         return f"laplace, ± {3 * one.mechanism.scales[-1]:.3g} rows in a part"
     width = float(additive(np.zeros((1, 1)), np.ones(1), one.noise.scale, one.noise.kind).high[0])
     if isinstance(one, Sums) and isinstance(one.design, Total):
         grid = next(iter(one.measures.values())).grid
         return f"{one.noise.kind}, ± {width * float(one.noise.unit * grid.step):.3g}"
-    return f"{one.noise.kind}, ± {width:.3g} rows"
+    return f"{one.noise.kind}, ± {width:.3g} {'units' if isinstance(one, Units) else 'rows'}"
 
 
 def _error(plan: Plan, name: str, size: float) -> float | None:

@@ -39,7 +39,7 @@ class Facts:
             0.41
         """
         if self.sizes:
-            total = sum(size * part for size, part in self.sizes)
+            total = max(sum(size * part for size, part in self.sizes), self.mean or 0.0)  # some rows may not be seen
             return sum(min(size, most) * part for size, part in self.sizes) / total if total else 1.0
         if self.mean is None:
             return None

@@ -176,7 +176,6 @@ class _Planner:
             raise NotAllowed("the groups are not public; to find them is priced in ε and δ.", do="pass epsilon, delta.")
         counted = any(one.kind == "count_units" for one in self.query.aggregates.values())
         share = 1 / (1 + self.layout.parts) if counted or self.layout.parts == 0 else KEYS
-        share = 1.0 if self.layout.parts == 0 else share
         return epsilon * (1 - share), None, epsilon * share
 
     def _kind(self, epsilon: float | None, rho: float | None) -> tuple[Kind, float]:
@@ -217,6 +216,8 @@ class _Planner:
             return Reach(1, 1.0).doubled(self.declared.adjacency)
         if per_group is not None:
             groups = self.bound.most_groups
+            if not self.selects:
+                groups = min(groups, max(self._known_groups(), 1))
             return Reach(groups * per_group, math.sqrt(groups) * per_group).doubled(self.declared.adjacency)
         return Reach(self.bound.l1, self.bound.l2).doubled(self.declared.adjacency)
 

@@ -54,8 +54,8 @@ class Limits:
         """Return the bound; no more rows than the owner allows, and one in a group where no unit has more there."""
         if self.by_group:
             groups = min(self.max_groups_per_unit or most, most)
-            rows = 1 if one_in_group else self.max_rows_per_group or most // groups or 1
-            return Bound(groups=groups, rows_per_group=min(rows, most))
+            rows = 1 if one_in_group else self.max_rows_per_group or most
+            return Bound(groups=groups, rows_per_group=max(min(rows, most // groups), 1))
         return Bound(rows=min(self.max_rows_per_unit or most, most))
 
 

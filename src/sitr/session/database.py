@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -82,6 +83,8 @@ class Database:
         table = table_of(self.declared, names[0])
         declared = Facts(table.expected_units, table.expected_rows, source="by what is declared")
         known = next((self._facts[name] for name in names if name in self._facts), declared)
+        if known.rows is not None and (declared.rows or 0) > known.rows:  # a profile does not see the heaviest units
+            known = replace(known, rows=declared.rows)
         if one_row_per_unit(relation):
             return Facts(known.units, known.units, source=known.source)
         if per_unit_within(relation) is not None:
@@ -130,7 +133,11 @@ def _share_after(left: Amount, budget: Budget, event: Event) -> float | None:
         cost = kept.cost(event)
     except SitrError:
         return None
-    return None if cost > left.value else left.share * (1 - cost / left.value)
+    mass, whole = event.infinite_mass, kept.remaining()
+    if cost > left.value or mass > left.delta:
+        return None
+    shares = [(left.value - cost) / whole[kept.parameter]]
+    return min(shares + ([(left.delta - mass) / whole["delta"]] if whole["delta"] else []))
 
 
 def open(

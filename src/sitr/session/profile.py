@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 10**6  # of a unit; more count as so many
 POWERS = range(-10, 41)  # of two: where the bounds of a column are looked for
-STANDS_OUT = 4  # half widths: a hundred bins of noise alone pass once in 3000 profiles
 COVERED = 0.995  # the part of the rows that found bounds hold
 FOUND = "by an earlier release, which does not see the few units with the most rows"
 ALARM = 0.01  # the chance that noise alone is taken for a bin with rows, in all bins of a profile together

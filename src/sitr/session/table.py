@@ -82,6 +82,8 @@ class PrivateTable:
                 joined on the unit in any case.
             keep: Whether rows that match nothing stay, with missing values; for public tables.
         """
+        if isinstance(other, PrivateTable) and other.database is not self.database:
+            raise NotAllowed("the two tables are of different databases.", do="join tables of one declaration.")
         right = Scan(other) if isinstance(other, str) else other.relation
         if isinstance(on, Mapping):
             pairs = tuple(on.items())

@@ -15,6 +15,10 @@ class Dialect:
         """Return a moment as the clock on the wall of a time zone shows it; one without a zone stays as it is."""
         return moment
 
+    def text(self, value: Value) -> Value:
+        """Return a text that is equal to another only if its bytes are: a collation is left behind."""
+        return value
+
     def total(self, number: Value) -> Value:
         """Return the exact sum of whole numbers: it neither wraps nor raises, however many rows there are.
 

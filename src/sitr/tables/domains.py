@@ -116,6 +116,10 @@ class Domain:
             return Fraction((value - EPOCH).days)
         if self.kind == "timestamp" and isinstance(value, date):
             moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+            if moment.tzinfo is not None:
+                raise InvalidArgument(
+                    f"{value} has a time zone.", do="write the time on the clock of the declared time zone."
+                )
             return Fraction(int((moment.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()))
         if self.kind == "number" and isinstance(value, float) and math.isfinite(value):
             return Fraction(repr(value))  # the number that was written, 0.1, and not its binary neighbour

@@ -27,6 +27,16 @@ def _timezone(zone: str, moment: Any) -> Any:
     """A function of DuckDB's own: the time on the wall."""
 
 
+def _encode(text: str) -> Any:
+    """A function of DuckDB's own: the bytes of a text."""
+
+
+def _decode(content: bytes) -> Any:
+    """A function of DuckDB's own: the text of bytes, without a collation; a cast would keep it."""
+
+
+_bytes = ibis.udf.scalar.builtin(_encode, name="encode", signature=(("string",), "binary"))
+_plain = ibis.udf.scalar.builtin(_decode, name="decode", signature=(("binary",), "string"))
 _at_zone = ibis.udf.scalar.builtin(_timezone, name="timezone", signature=(("string", "timestamp('UTC')"), "timestamp"))
 
 
@@ -105,6 +115,10 @@ class DuckDB(Source):
     def _cast(text: Value, table: Table) -> Value:
         there = {name: column for name, column in table.columns.items() if name in text.columns}
         return text.select(**{name: text[name].try_cast(_type(column.type)) for name, column in there.items()})
+
+    def text(self, value: Value) -> Value:
+        """By its bytes, in a database; files and frames have no collations."""
+        return _plain(_bytes(value)) if self.declared.address else value
 
     def local(self, moment: Value, zone: str) -> Value:
         """By DuckDB's time zones."""

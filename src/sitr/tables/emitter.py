@@ -56,7 +56,6 @@ Value = Any
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
-CALENDAR = date(1, 1, 3), date(9999, 12, 28)  # so far from the ends that a time zone or a week does not leave them
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
 COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "==": lambda a, b: a == b,
@@ -194,13 +193,14 @@ class Emitter:
             return value.isnan().ifelse(ibis.null("float64"), value)
         if domain.kind in ("date", "timestamp"):
             return self._moment(value, domain.kind)
-        if domain.kind == "string" and not value.type().is_string():
-            return value.cast("string")
-        return value
+        return self._text(value) if domain.kind == "string" else value
 
-    @staticmethod
-    def _unit(value: Value) -> Value:
-        return value.cast("string") if value.type().is_uuid() else value
+    def _text(self, value: Value) -> Value:
+        """A text whose equality is that of its bytes, whatever collation its column has."""
+        return self.dialect.text(value if value.type().is_string() else value.cast("string"))
+
+    def _unit(self, value: Value) -> Value:
+        return self._text(value) if value.type().is_string() or value.type().is_uuid() else value
 
     def _moment(self, value: Value, kind: str) -> Value:
         """A date or a time of the years 1 to 9999; infinity, and what lies beyond, is missing."""
@@ -219,7 +219,10 @@ class Emitter:
             **{name: self._column(other[column.name], column.domain) for name, column in keys.items()},
             **{UNIT: self._unit(other[str(through.unit)])},
         ).distinct()
-        on = [table[names[here]] == there[f"there{place}"] for place, (here, _) in enumerate(path.columns)]
+        on = [
+            joinable(table[names[here]]) == joinable(there[f"there{place}"])
+            for place, (here, _) in enumerate(path.columns)
+        ]
         return table.join(there, on, how="inner").select(*table.columns, UNIT)
 
     @staticmethod
@@ -249,7 +252,9 @@ class Emitter:
             )
         renamed = {name: f"r{place}" for place, name in enumerate(right.table.columns)}
         other = right.table.select(**{new: right.table[old] for old, new in renamed.items()})
-        on = [left.table[left.names[one]] == other[renamed[right.names[two]]] for one, two in join.on]
+        on = [
+            joinable(left.table[left.names[one]]) == joinable(other[renamed[right.names[two]]]) for one, two in join.on
+        ]
         if not is_public(join.right, self.declared):
             on.append(left.table[UNIT] == other[renamed[UNIT]])
         met = left.table.join(other, on, how="left" if join.keep else "inner")
@@ -515,21 +520,6 @@ def _comparable(*values: Value) -> list[Value]:
     return list(values)
 
 
-def in_calendar(value: Value) -> Value:
-    """Return a date or a time of the years 1 to 9999; others are missing, since engines fail on some of them."""
-    kind = value.type()
-    if kind.is_date():
-        first, last = (ibis.literal(day) for day in CALENDAR)
-    elif kind.scale == 9:
-        return value.cast(kind.copy(scale=6))  # from 1677 to 2262 by its type
-    else:
-        zone = UTC if kind.timezone is not None else None
-        moments = [datetime(day.year, day.month, day.day, tzinfo=zone) for day in CALENDAR]
-        first, last = (ibis.literal(moment, type=kind.copy(scale=6)).cast(kind) for moment in moments)
-    inside = ibis.cases(((value >= first) & (value <= last), value), else_=ibis.null(kind))
-    return inside if kind.is_date() else inside.cast(kind.copy(scale=6))
-
-
 def clipped(value: Value, low: Any, high: Any) -> Value:
     """Return a value no lower and no higher than two constants; missing stays missing."""
     return ibis.cases((value < low, low), (value > high, high), else_=value)
@@ -611,6 +601,11 @@ def key_value(rows: Rows, key: Key) -> Value:
     """Return a key of each row; whole numbers have 64 bits in every engine."""
     value, domain = rows.value(key.value), key.value.domain(rows.schema)
     return whole_key(value) if domain.kind == "number" else value
+
+
+def joinable(value: Value) -> Value:
+    """Return what an engine compares without a cast that could fail on a row: numbers of one type."""
+    return whole_key(value) if value.type().is_numeric() else value
 
 
 def whole_key(value: Value) -> Value:

@@ -37,6 +37,16 @@ def _timezone(zone: str, moment: Any) -> Any:
     """A function of PostgreSQL's own: the time on the wall."""
 
 
+def _convert_to(text: str, encoding: str) -> Any:
+    """A function of PostgreSQL's own: the bytes of a text."""
+
+
+def _convert_from(content: bytes, encoding: str) -> Any:
+    """A function of PostgreSQL's own: the text of bytes, with the collation of the database, which is of bytes."""
+
+
+_bytes = ibis.udf.scalar.builtin(_convert_to, name="convert_to", signature=(("string", "string"), "binary"))
+_plain = ibis.udf.scalar.builtin(_convert_from, name="convert_from", signature=(("binary", "string"), "string"))
 _at_zone = ibis.udf.scalar.builtin(_timezone, name="timezone", signature=(("string", "timestamp('UTC')"), "timestamp"))
 
 
@@ -80,6 +90,10 @@ class PostgreSQL(Source):
         values = ", ".join(f"({row})" for row in rows)
         text = f"SELECT * FROM (VALUES {values}) AS {_name(name)} ({names})"
         return self._connection.sql(text, schema=ibis.Schema.from_pyarrow(frame.schema))
+
+    def text(self, value: Value) -> Value:
+        """By its bytes: a column may have a collation for which two texts are equal."""
+        return _plain(_bytes(value.cast("string"), "UTF8"), "UTF8")
 
     def local(self, moment: Value, zone: str) -> Value:
         """By the server's time zones."""

@@ -276,11 +276,6 @@ def table_of(declared: Declaration, name: str) -> Table:
     return declared.tables[name]
 
 
-def joined_domain(domain: Domain, *, keep: bool) -> Domain:
-    """Return what a column of the right side holds after a join: rows that match nothing lack it."""
-    return dataclasses.replace(domain, required=False) if keep else domain
-
-
 def column_name(name: str) -> str:
     """Return a name for a derived column, or refuse it."""
     return _validate.name("column", name)

@@ -158,7 +158,14 @@ class Spark(Source):
 
 
 def _zoned(table: Value, schema: Any) -> Value:
-    """A table whose moments have a time zone: Ibis does not tell Spark's two types of times apart."""
+    """A table whose moments have a time zone: Ibis does not tell Spark's two types of times apart.
+
+    A text with a collation of its own is refused: two that differ could be equal, and one row would name the others.
+    """
+    if any("collate" in field.dataType.simpleString() for field in schema.fields):
+        raise InvalidDeclaration(
+            "a text of the table has a collation.", do="read it as a plain string: CAST(... AS STRING)."
+        )
     moments = [field.name for field in schema.fields if field.dataType.typeName() == "timestamp"]
     return table.mutate(**{name: table[name].cast("timestamp('UTC')") for name in moments}) if moments else table
 
