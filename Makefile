@@ -69,11 +69,12 @@ $(VENV)/$(MADE) $(BENCH_VENV)/$(MADE):
 	@$(PYTHON) -m venv --clear $(@D)
 	@touch $@
 
-# hatchling comes first, from the same pins, so that sitr itself is built with it and fetches nothing more.
+# hatchling comes first, from the same pins, so that sitr itself is built with it and fetches nothing more; setuptools and
+# wheel too, as PySpark comes as source.
 $(VENV)/$(READY): $(VENV)/$(MADE)
 	@echo "sitr: installing the packages pinned in constraints.txt (about a minute)"
 	@rm -f $(@D)/.ready-*
-	@$(BIN)/python -m pip $(PIP_ARGS) hatchling
+	@$(BIN)/python -m pip $(PIP_ARGS) hatchling setuptools wheel
 	@$(BIN)/python -m pip $(PIP_ARGS) --no-build-isolation -e '.[plot,postgresql,spark,polars,dev]'
 	@touch $@
 	@echo "sitr: ready; the next run starts at once"
@@ -81,7 +82,7 @@ $(VENV)/$(READY): $(VENV)/$(MADE)
 $(BENCH_VENV)/$(BENCH_READY): $(BENCH_VENV)/$(MADE)
 	@echo "sitr: installing sitr and the peers of $(PEERS)"
 	@rm -f $(@D)/.ready-*
-	@$(@D)/bin/python -m pip $(PIP_ARGS) hatchling
+	@$(@D)/bin/python -m pip $(PIP_ARGS) hatchling setuptools wheel
 	@$(@D)/bin/python -m pip $(PIP_ARGS) --no-build-isolation -e . -r $(PEERS)
 	@touch $@
 	@echo "sitr: ready; the next run starts at once"
