@@ -35,7 +35,7 @@ def declared(path: Path, regions: list[str] | None) -> Declaration:
         "name": "costs",
         "connection": {"engine": ENGINE} | ({"address": "local[2]"} if ENGINE == "spark" else {}),
         "privacy": {"delta": job.DELTA},
-        "budgets": {"costs": {"epsilon": 1e6, "delta": 1e-2}},
+        "budgets": {"costs": {"epsilon": 1e4, "delta": 1e-2}},
         "tables": {"costs": table},
     }
     return Declaration.of(content, path.parent)
