@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from .domains import EPOCH, Domain
 
-MOST = 10**6  # that are listed
+MOST = 10**5  # that are listed
+SHORTEST = {"hour": 1 / 24, "day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}  # days
 
 
 @lru_cache(maxsize=64)
@@ -22,11 +23,11 @@ def buckets(unit: str, domain: Domain) -> tuple[date, ...] | None:
     length = timedelta(days=1) if domain.kind == "date" else timedelta(seconds=1)
     epoch = datetime(EPOCH.year, EPOCH.month, EPOCH.day)
     first, last = (epoch + float(end) * length for end in domain.ends)
+    if (last - first).days > MOST * SHORTEST[unit]:
+        return None
     found: list[date] = []
     begin = _begin(unit, first)
     while begin <= last:
-        if len(found) == MOST:
-            return None
         found.append(begin.date() if domain.kind == "date" else begin)
         try:
             begin = _next(unit, begin)
