@@ -50,24 +50,23 @@ class Execution:
         self.unsafe = {"unsafe_without_noise": True} if unsafe_without_noise else {}
         self.unsafe_key = unsafe_key
         self.notes: list[str] = []
+        self._tables: dict[int, Any] = {}  # what the engine returned, by tally; and what was made of it, once each:
+        self._placings: dict[int, NDArray[np.int64]] = {}
+        self._drawn: dict[int, NDArray[np.float64]] = {}
+        self._ranked: dict[int, dict[str, Estimated]] = {}
 
     def answer(self) -> Answer:
         """Return the answer; it is not charged here."""
         plan = self.plan
-        fetched = [(tally, self._fetched(tally)) for tally in plan.tallies]
+        self._tables = {id(tally): self._fetched(tally) for tally in plan.tallies}
         self.progress("adding noise")
-        tables = {id(tally): table for tally, table in fetched}
-        self._tables = tables
         self.groups, self.units = self._chosen()
-        self.place = _places(plan, self.groups)
-        found = {name: self._estimated(name) for name in plan.query.aggregates if name not in self._bins()}
+        self._places = _places(plan, self.groups)
         keys = {key.name: [group[at] for group in self.groups] for at, key in enumerate(plan.keys)}
-        for name in self._bins():
-            return self._histogram(name, keys, found)
-        return self._made(keys, found)
-
-    def _bins(self) -> list[str]:
-        return [name for name, one in self.plan.query.aggregates.items() if one.kind == "histogram"]
+        bins = next((one for one in plan.measurements if isinstance(one, Bins)), None)
+        if bins is not None:  # a histogram stands alone
+            return self._histogram(bins, keys)
+        return self._made(keys, {name: self._estimated(name) for name in plan.query.aggregates})
 
     def _fetched(self, tally: Tally) -> Any:
         self.progress("aggregating")
@@ -84,10 +83,20 @@ class Execution:
         assert plan.tally is not None
         table = self._tables[id(plan.tally)]
         names = _rows(table, len(plan.keys))
-        column = "units" if plan.bound is not None else f"sum{plan.tally.sums.index(())}"
-        counts = _whole(table, column).tolist()
+        counts = _whole(table, self._units_column()).tolist()
         passed = selection.release(dict(zip(names, counts, strict=True)), **self.unsafe).value
         return sorted(passed, key=lambda group: [(cell is None, str(type(cell)), cell) for cell in group]), passed
+
+    def _units_column(self) -> str:
+        """Where the main tally has the number of units: where each row is one, it is that of rows."""
+        assert self.plan.tally is not None
+        return "units" if self.plan.bound is not None else f"sum{self.plan.tally.sums.index(())}"
+
+    def _place(self, table: Any) -> NDArray[np.int64]:
+        """Where each row of a result stands among the groups: looked up once for all columns of the result."""
+        if id(table) not in self._placings:
+            self._placings[id(table)] = self._places(table)
+        return self._placings[id(table)]
 
     # Numbers
 
@@ -102,7 +111,7 @@ class Execution:
     def _placed(self, table: Any, column: NDArray[Any]) -> NDArray[Any]:
         """A column of the engine's result, in the order of the answer's groups; what is no group of it is left out."""
         found = np.zeros(len(self.groups), dtype=column.dtype)
-        places = self.place(table)
+        places = self._place(table)
         np.add.at(found, places[places >= 0], column[places >= 0])
         return found
 
@@ -124,13 +133,12 @@ class Execution:
         tally = self.plan.tally if isinstance(measured, Units) else measured.tally
         assert tally is not None
         table = self._tables[id(tally)]
-        units = isinstance(measured, Units)
-        column = "units" if units and self.plan.bound is not None else f"sum{tally.sums.index(())}"
+        column = self._units_column() if isinstance(measured, Units) else "sum0"
         return self._noisy(measured.noise, self._placed(table, _whole(table, column))[:, None])
 
     def _statistics(self, measured: Sums) -> NDArray[np.float64]:
         """The noisy statistics of a design: drawn once, however many aggregates read them."""
-        known: dict[int, NDArray[np.float64]] = self.__dict__.setdefault("_drawn", {})
+        known = self._drawn
         if id(measured) not in known:
             assert self.plan.tally is not None
             table = self._tables[id(self.plan.tally)]
@@ -143,10 +151,10 @@ class Execution:
 
     def _ranks(self, measured: Ranks) -> dict[str, Estimated]:
         """Quantiles of all groups at once, in the units of the values."""
-        known: dict[int, dict[str, Estimated]] = self.__dict__.setdefault("_ranked", {})
+        known = self._ranked
         if id(measured) not in known:
             table = self._tables[id(measured.tally)]
-            groups, cells, counts = self.place(table), _cells(table), _whole(table, "sum0")
+            groups, cells, counts = self._place(table), _cells(table), _whole(table, "sum0")
             inside = (groups >= 0) & (cells >= 0)
             order = np.argsort(groups[inside], kind="stable")
             ends = np.searchsorted(groups[inside][order], np.arange(1, len(self.groups)))
@@ -176,24 +184,21 @@ class Execution:
             self.notes.append(f"{name} is at most {rows:,.0f} rows from the rank that was asked for, with 95 %.")
         return made
 
-    def _histogram(self, name: str, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> Answer:
+    def _histogram(self, measured: Bins, keys: dict[str, list[Any]]) -> Answer:
         """An answer with a row for each group and bin."""
-        measured = self.plan.measurements[self.plan.places[name]]
-        assert isinstance(measured, Bins)
         table = self._tables[id(measured.tally)]
         bins = len(measured.edges) - 1
         exact = np.zeros((len(self.groups), bins), dtype=np.int64)
         at = _cells(table) - 1  # from the edge below it
-        groups = self.place(table)
+        groups = self._place(table)
         inside = (groups >= 0) & (at >= 0)
         np.add.at(exact, (groups[inside], at[inside]), _whole(table, "sum0")[inside])
         noisy = self._noisy(measured.noise, exact)
         column = additive(noisy.reshape(-1, 1), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True)
         repeated = {key: [cell for cell in cells for _ in range(bins)] for key, cells in keys.items()}
-        labels = measured.edges
-        texts = [f"[{labels[i]}, {labels[i + 1]}{']' if i == bins - 1 else ')'}" for i in range(bins)]
-        repeated[f"{name}_bin"] = texts * len(self.groups)
-        return self._made(repeated, {name: column})
+        texts = [f"[{low}, {high})" for low, high in itertools.pairwise(measured.edges)]
+        repeated[f"{measured.name}_bin"] = [*texts[:-1], f"{texts[-1][:-1]}]"] * len(self.groups)
+        return self._made(repeated, {measured.name: column})
 
     def _possible(self, name: str) -> tuple[float, float]:
         """Between which numbers an aggregate lies whatever the data are; means and their like are there already."""

@@ -42,7 +42,7 @@ class Explanation:
         epsilon: What it costs at the δ of the target.
         lines: Its measurements.
         errors: For each aggregate about what its interval will reach to either side.
-        size: For how many rows in a group the errors are stated; None where they do not depend on it.
+        size: For how many rows in a group the errors are stated.
         kept: About which part of the rows is kept by bounding; None where nothing is known.
         remaining: For each budget, what is left now and after; as text.
         queries: What the engine will be asked.
@@ -54,7 +54,7 @@ class Explanation:
     epsilon: Bracket
     lines: tuple[Line, ...]
     errors: Mapping[str, float]
-    size: float | None
+    size: float
     kept: float | None
     facts: Facts
     remaining: Mapping[str, tuple[str, str]]
@@ -92,7 +92,7 @@ class Explanation:
 
     def _at(self, aggregate: Aggregate) -> str:
         ratio = aggregate.kind in ("mean", "variance", "stddev", "covariance", "correlation")
-        return f" in a group of {self.size:,.0f} rows" if ratio and self.size is not None else ""
+        return f" in a group of {self.size:,.0f} rows" if ratio else ""
 
     def _bounding(self) -> str:
         bound = self.plan.bound
@@ -126,20 +126,19 @@ def explained(
     notes: tuple[str, ...] = (),
 ) -> Explanation:
     """Return what a plan says."""
-    kept = None if plan.bound is None else facts.kept(plan.bound.most_groups if plan.bound.rows else plan.bound.l1)
-    size = None
+    kept = None if plan.bound is None else facts.kept(plan.bound.l1)
+    size = TYPICAL
     if facts.rows is not None and plan.groups:
         size = max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
-    stated = size if size is not None else TYPICAL
     notes += _few_units(plan, facts)
-    errors = {name: error for name in plan.query.aggregates if (error := _error(plan, name, stated)) is not None}
+    errors = {name: error for name in plan.query.aggregates if (error := _error(plan, name, size)) is not None}
     return Explanation(
         plan=plan,
         target=target,
         epsilon=plan.event.epsilon(delta=target.delta),
         lines=tuple(Line(one.label, _noise(one), event_text(one.event)) for one in plan.measurements),
         errors=errors,
-        size=stated,
+        size=size,
         kept=kept,
         facts=facts,
         remaining=remaining,

@@ -13,18 +13,24 @@ from .designs import Design, Total
 from .noise import Noise
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Counts, and sums of values and of their squares and products, in the statistics of one design."""
+class Noisy:
+    """A vector with noise, which is its price."""
 
-    design: Design | Total
-    measures: Mapping[str, Measure]
     noise: Noise
 
     @property
     def event(self) -> Event:
         """What it costs."""
         return self.noise.event
+
+
+@dataclass(frozen=True)
+class Sums(Noisy):
+    """Counts, and sums of values and of their squares and products, in the statistics of one design."""
+
+    design: Design | Total
+    measures: Mapping[str, Measure]
+    noise: Noise
 
     @property
     def label(self) -> str:
@@ -43,16 +49,11 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Units:
+class Units(Noisy):
     """How many units are in each group."""
 
     noise: Noise
     label = "units"
-
-    @property
-    def event(self) -> Event:
-        """What it costs."""
-        return self.noise.event
 
 
 @dataclass(frozen=True)
@@ -69,17 +70,12 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(Noisy):
     """How many different values there are in each group."""
 
     name: str
     tally: Tally
     noise: Noise
-
-    @property
-    def event(self) -> Event:
-        """What it costs."""
-        return self.noise.event
 
     @property
     def label(self) -> str:
@@ -88,18 +84,13 @@ class Distinct:
 
 
 @dataclass(frozen=True)
-class Bins:
+class Bins(Noisy):
     """How many rows are in each bin of a histogram."""
 
     name: str
     tally: Tally
     edges: tuple[Any, ...]
     noise: Noise
-
-    @property
-    def event(self) -> Event:
-        """What it costs."""
-        return self.noise.event
 
     @property
     def label(self) -> str:

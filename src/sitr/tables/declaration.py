@@ -445,8 +445,7 @@ def _check_columns(part: _Part, table: Table) -> None:
     for name in named:
         if name not in table.columns:
             raise part.fail(f"{_validate.shown(name)} is not among the columns.", do="declare it under columns.")
-    identifiers = [*named]
-    for name in identifiers:
+    for name in named:
         if table.columns[name].domain.float:
             raise part.fail(f"{name!r} is a float.", why="NaN and rounding make no dependable identity.")
         if table.columns[name].domain.step != 1:

@@ -4,8 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import ibis
+
 Value = Any
+PLAIN = ("boolean", "string", "date", "timestamp")  # types that Ibis calls as declarations do
 WIDE = "decimal(38, 0)"  # holds any sum of 64-bit numbers: 10^19 rows of them
+
+
+def _timezone(zone: str, moment: Any) -> Any:
+    """A function of DuckDB and PostgreSQL: the time on the wall."""
+
+
+_at_zone = ibis.udf.scalar.builtin(_timezone, name="timezone", signature=(("string", "timestamp('UTC')"), "timestamp"))
+
+
+def type_of(declared: str) -> str:
+    """Return Ibis's name of a declared type.
+
+    Example:
+        >>> type_of("float"), type_of("uint8"), type_of("decimal(10, 2)")
+        ('float64', 'int64', 'decimal(10, 2)')
+    """
+    if declared in PLAIN or declared.startswith("decimal"):
+        return declared
+    return "float64" if declared == "float" else "int64"
 
 
 class Dialect:
@@ -13,7 +35,7 @@ class Dialect:
 
     def local(self, moment: Value, zone: str) -> Value:
         """Return a moment as the clock on the wall of a time zone shows it; one without a zone stays as it is."""
-        return moment
+        return moment if moment.type().timezone is None else _at_zone(zone, moment)
 
     def text(self, value: Value) -> Value:
         """Return a text that is equal to another only if its bytes are: a collation is left behind."""

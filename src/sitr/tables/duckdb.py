@@ -14,17 +14,12 @@ import ibis
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
 from .declaration import Declaration, Table
-from .emitter import Value
+from .dialect import Value, type_of
 from .source import Source
 
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
 LONGEST_LINE = 2**26  # bytes, in a text file
 COARSE = {"s": 10**6, "ms": 10**3}  # microseconds
-TYPES = {"boolean": "boolean", "string": "string", "date": "date", "timestamp": "timestamp"}
-
-
-def _timezone(zone: str, moment: Any) -> Any:
-    """A function of DuckDB's own: the time on the wall."""
 
 
 def _encode(text: str) -> Any:
@@ -37,7 +32,6 @@ def _decode(content: bytes) -> Any:
 
 _bytes = ibis.udf.scalar.builtin(_encode, name="encode", signature=(("string",), "binary"))
 _plain = ibis.udf.scalar.builtin(_decode, name="decode", signature=(("binary",), "string"))
-_at_zone = ibis.udf.scalar.builtin(_timezone, name="timezone", signature=(("string", "timestamp('UTC')"), "timestamp"))
 
 
 class DuckDB(Source):
@@ -114,15 +108,11 @@ class DuckDB(Source):
     @staticmethod
     def _cast(text: Value, table: Table) -> Value:
         there = {name: column for name, column in table.columns.items() if name in text.columns}
-        return text.select(**{name: text[name].try_cast(_type(column.type)) for name, column in there.items()})
+        return text.select(**{name: text[name].try_cast(type_of(column.type)) for name, column in there.items()})
 
     def text(self, value: Value) -> Value:
         """By its bytes, in a database; files and frames have no collations."""
         return _plain(_bytes(value)) if self.declared.address else value
-
-    def local(self, moment: Value, zone: str) -> Value:
-        """By DuckDB's time zones."""
-        return moment if moment.type().timezone is None else _at_zone(zone, moment)
 
     def compiled(self, query: Value) -> str:
         """DuckDB's SQL."""
@@ -221,9 +211,3 @@ def _in_microseconds(table: Value) -> Value:
         if kind.is_timestamp() and kind.timezone is None and kind.scale not in (None, 6)
     }
     return table.mutate(**others) if others else table
-
-
-def _type(declared: str) -> str:
-    if declared.startswith("decimal"):
-        return declared
-    return TYPES.get(declared, "float64" if declared == "float" else "int64")

@@ -16,7 +16,7 @@ from typing import Any
 import ibis
 
 from .declaration import Declaration, KeyPath, Table
-from .dialect import Dialect
+from .dialect import Dialect, Value
 from .domains import EPOCH, FARTHEST, Domain
 from .expressions import (
     EXACT,
@@ -52,7 +52,6 @@ from .relations import (
 )
 from .tally import THERE, Key, Measure, Powers, Tally
 
-Value = Any
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
@@ -170,11 +169,11 @@ class Emitter:
     def _scan(self, table: Table) -> Rows:
         source = self.table(table)
         names = {name: f"c{place}" for place, name in enumerate(table.columns)}
-        columns = {names[name]: self._column(source[name], column.domain) for name, column in table.columns.items()}
         if isinstance(table.unit, str):
             source = source.filter(source[table.unit].notnull())
+        columns = {names[name]: self._column(source[name], column.domain) for name, column in table.columns.items()}
+        if isinstance(table.unit, str):
             columns[UNIT] = self._unit(source[table.unit])
-            columns |= {names[name]: self._column(source[name], one.domain) for name, one in table.columns.items()}
         made = source.select(**columns)
         for name, column in table.columns.items():
             if column.domain.required:
@@ -566,7 +565,7 @@ def to_steps(value: Value, domain: Domain, grid: Domain) -> Value:
         return _regridded(value, domain, grid)
     low, high = grid.span
     if domain.step == 1 and grid.step == 1 and not domain.float:
-        return clipped(value, whole(low), whole(high)).cast("int64")
+        return clipped_steps(value, grid)
     inside = clipped(value.cast("float64"), real(low * grid.step), real(high * grid.step))
     if grid.step > 1:  # to scale a tiny number down is an error in some engines; it is rounded to 0 anyway
         inside = (inside.abs() < real(grid.step / 4)).ifelse(real(0.0), inside)
@@ -592,7 +591,7 @@ def on_grid(rows: Rows, measure: Measure) -> Value:
     """Return a measure of each row: steps from the lower bound."""
     value, domain = rows.value(measure.value), measure.value.domain(rows.schema)
     if measure.grid is THERE:
-        return value.isnull().ifelse(ibis.null("int64"), ibis.literal(0, type="int64"))
+        return value.isnull().ifelse(ibis.null("int64"), whole(0))
     steps, low = to_steps(value, domain, measure.grid), measure.grid.span[0]
     return steps - whole(low) if low else steps
 

@@ -9,8 +9,8 @@ import ibis
 
 from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
+from .dialect import Value
 from .domains import Domain
-from .emitter import Value
 from .source import Source
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -33,10 +33,6 @@ TYPES = {  # of Arrow, by their names, to PostgreSQL's
 }
 
 
-def _timezone(zone: str, moment: Any) -> Any:
-    """A function of PostgreSQL's own: the time on the wall."""
-
-
 def _convert_to(text: str, encoding: str) -> Any:
     """A function of PostgreSQL's own: the bytes of a text."""
 
@@ -47,7 +43,6 @@ def _convert_from(content: bytes, encoding: str) -> Any:
 
 _bytes = ibis.udf.scalar.builtin(_convert_to, name="convert_to", signature=(("string", "string"), "binary"))
 _plain = ibis.udf.scalar.builtin(_convert_from, name="convert_from", signature=(("binary", "string"), "string"))
-_at_zone = ibis.udf.scalar.builtin(_timezone, name="timezone", signature=(("string", "timestamp('UTC')"), "timestamp"))
 
 
 class PostgreSQL(Source):
@@ -94,10 +89,6 @@ class PostgreSQL(Source):
     def text(self, value: Value) -> Value:
         """By its bytes: a column may have a collation for which two texts are equal."""
         return _plain(_bytes(value.cast("string"), "UTF8"), "UTF8")
-
-    def local(self, moment: Value, zone: str) -> Value:
-        """By the server's time zones."""
-        return moment if moment.type().timezone is None else _at_zone(zone, moment)
 
     def compiled(self, query: Value) -> str:
         """PostgreSQL's SQL."""

@@ -13,8 +13,8 @@ from typing import Any
 from .. import _validate
 from ..errors import Cancelled, EngineFailed, InvalidDeclaration
 from .declaration import Column, Declaration, Table
-from .dialect import Dialect
-from .emitter import PRIME, Emitter, Value
+from .dialect import Dialect, Value
+from .emitter import PRIME, Emitter
 from .tally import Tally
 
 TICK = 0.1  # seconds between two looks at whether the user wants to stop

@@ -14,13 +14,11 @@ import ibis
 
 from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
-from .dialect import WIDE
-from .emitter import Value
+from .dialect import WIDE, Value, type_of
 from .source import Source
 
 DEFAULT = "local[2]"
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
-TYPES = {"boolean": "boolean", "string": "string", "date": "date", "timestamp": "timestamp"}
 # Of the session that is ours alone. A cast that fails is missing, as in the other engines, and raises for no row.
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",
@@ -91,7 +89,7 @@ class Spark(Source):
         options = {"header": True, "inferSchema": False, "mode": "PERMISSIVE", "enforceSchema": True}
         text = self._view(self._session.read.csv(path, sep="\t" if source.endswith(".tsv") else ",", **options))
         there = {name: column for name, column in table.columns.items() if name in text.columns}
-        return text.select(**{name: text[name].try_cast(_type(column.type)) for name, column in there.items()})
+        return text.select(**{name: text[name].try_cast(type_of(column.type)) for name, column in there.items()})
 
     def _view(self, frame: Any) -> Value:
         name = f"sitr_{next(_numbers)}"
@@ -240,9 +238,3 @@ def _check_attempts(session: Any) -> None:
         why="after the loss of a machine it would mix two random choices of a person's rows, and keep too many.",
         do="start it with that setting, or let sitr start it.",
     )
-
-
-def _type(declared: str) -> str:
-    if declared.startswith("decimal"):
-        return declared
-    return TYPES.get(declared, "float64" if declared == "float" else "int64")
