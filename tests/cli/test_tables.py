@@ -70,6 +70,7 @@ code = {{ type = "integer", categories = [{listed}], nulls = "drop" }}
 at = {{ type = "timestamp", bounds = [2026-01-01T00:00:00, 2026-12-31T00:00:00] }}
 [tables.answers]
 unit = "row"
+dataset = "answers"
 [tables.answers.columns]
 yes = {{ type = "boolean" }}
 """,

@@ -65,7 +65,7 @@ def declaration(most):
             "drugs": {**by_person, "columns": {"person": whole, "k2": whole, "y": bounded}},
             "stays": {**by_person, "columns": {"stay": whole, "person": whole}},
             "charges": {"unit": path, "max_rows_per_unit": most, "columns": {"stay": whole, **values}},
-            "single": {"unit": "row", "columns": values},
+            "single": {"unit": "row", "dataset": "single", "columns": values},
             "codes": {"public": True, "columns": {"k": whole, "w": bounded}},
             "regions": {"public": True, "key": "k", "columns": {"k": whole, "label": column("string")}},
         },

@@ -269,6 +269,17 @@ def test_one_source_has_one_budget():
             Declaration.of(content)
 
 
+def test_one_budget_promises_to_rows_or_to_those_whom_rows_are_about():
+    content = two({}, {"unit": "row"})
+    del content["tables"]["tests"]["max_rows_per_unit"]
+    with pytest.raises(InvalidDeclaration, match="tables.tests and tables.stays share a budget"):
+        Declaration.of(content)
+    content["tables"]["tests"]["dataset"] = "tests"
+    assert Declaration.of(content).tables["tests"].dataset == "tests"
+    content["tables"]["codes"] = {"public": True, "columns": {"code": {"type": "string"}}}
+    assert Declaration.of(content).tables["codes"].dataset == ""
+
+
 def test_a_row_that_is_a_unit_and_a_column_of_that_name_are_not_confused():
     content = changed("tables.visits.unit", "row")
     del content["tables"]["visits"]["max_rows_per_unit"]

@@ -256,6 +256,7 @@ class _Reader:
             part.done()
         _check_paths(made.tables)
         _check_datasets(made.tables, folder)
+        _check_units(made.tables)
         return made
 
     @staticmethod
@@ -405,26 +406,17 @@ def _with_bounds(part: _Part, domain: Domain, bounds: list[Any]) -> Domain:
     if len(bounds) != 2 or not domain.ordered:
         raise part.fail("bounds are two ends of numbers, dates or times: [lower, upper].")
     try:
-        if domain.float:  # a float has a grid of its own for each use; its ends are kept as they are
-            low, high = (domain.measure(end) for end in bounds)
-            step = Fraction(1, math.lcm(low.denominator, high.denominator))
-            domain = dataclasses.replace(domain, step=step)
-        lower, upper = (domain.measure(end) / domain.step for end in bounds)
-        domain = dataclasses.replace(domain, lower=math.ceil(lower), upper=math.floor(upper))
-        domain.within(None)
-        return domain
-    except ValueError as error:
-        raise part.fail(f"bounds: {getattr(error, 'what', error)}") from None
-    finally:
-        if len(bounds) == 2 and not _in_order(domain, bounds):
+        low, high = (domain.measure(end) for end in bounds)
+        if low >= high:
             raise part.fail(f"bounds={_validate.shown(bounds)} are not in order.")
-
-
-def _in_order(domain: Domain, bounds: list[Any]) -> bool:
-    try:
-        return bool(domain.measure(bounds[0]) < domain.measure(bounds[1]))
-    except ValueError:
-        return True  # the error above says it better
+        if domain.float:  # a float has a grid of its own for each use; its ends are kept as they are
+            domain = dataclasses.replace(domain, step=Fraction(1, math.lcm(low.denominator, high.denominator)))
+        lower, upper = math.ceil(low / domain.step), math.floor(high / domain.step)
+        domain = dataclasses.replace(domain, lower=lower, upper=upper)
+        domain.within(None)
+    except InvalidArgument as error:
+        raise part.fail(f"bounds: {error.what}") from None
+    return domain
 
 
 def _with_categories(part: _Part, domain: Domain, categories: list[Any]) -> Domain:
@@ -493,4 +485,17 @@ def _check_datasets(tables: Mapping[str, Table], folder: Path) -> None:
                 f"tables.{table.name} and tables.{other.name} read one source and have different units.",
                 why="one budget would promise to protect both, and only the smaller would be protected.",
                 do="give both the same unit.",
+            )
+
+
+def _check_units(tables: Mapping[str, Table]) -> None:
+    """One budget makes one promise: to rows, or to those whom rows are about."""
+    first: dict[str, Table] = {}
+    for table in tables.values():
+        other = first.setdefault(table.dataset, table)
+        if not table.public and (other.unit is None) != (table.unit is None):
+            raise InvalidDeclaration(
+                f"tables.{table.name} and tables.{other.name} share a budget, and in one of them each row is a unit.",
+                why="the budget's promise would not hold for a unit that has many rows.",
+                do=f'give one of them a budget of its own: dataset = "{table.name}".',
             )

@@ -17,7 +17,7 @@ DECLARED = Declaration.of(
         "sitr": 1,
         "name": "clinic",
         "privacy": {"delta": 1e-6},
-        "budgets": {"clinic": {"epsilon": 1e4, "delta": 1e-2}},
+        "budgets": {name: {"epsilon": 1e4, "delta": 1e-2} for name in ("clinic", "answers")},
         "tables": {
             "visits": {
                 "unit": "patient",
@@ -67,6 +67,7 @@ DECLARED = Declaration.of(
             },
             "answers": {
                 "unit": "row",
+                "dataset": "answers",
                 "columns": {"score": {"type": "integer", "bounds": [0, 10]}, "done": {"type": "boolean"}},
             },
         },
