@@ -34,7 +34,11 @@ def _peer(name: str, environment: str, setting: str, **rest: Any) -> Library:
 
 OURS = Library(NAME_OF_OURS, queries_run.HERE / "queries_sitr.py", "over DuckDB.", noise=(50, 600, 200))
 OURS_ON_SPARK = Library(
-    "sitr on Spark", queries_run.HERE / "queries_sitr_spark.py", "over Spark 4.0.", variants=("public",)
+    "sitr on Spark",
+    queries_run.HERE / "queries_sitr_spark.py",
+    "over Spark 4.0.",
+    variants=("public",),
+    noise=(50, 600, 3),
 )
 FLOORS = (
     Library(

@@ -7,4 +7,4 @@ os.environ["SITR_ENGINE"] = "spark"
 import queries_sitr
 
 if __name__ == "__main__":
-    queries_sitr.job.main(queries_sitr.release, queries_sitr.start)
+    queries_sitr.job.main(queries_sitr.release, queries_sitr.start, queries_sitr.noise)
