@@ -38,7 +38,8 @@ class Watched(DuckDB):
 
 @pytest.fixture
 def database():
-    content = clinic.CONTENT | {"budgets": {"clinic": {"epsilon": 10.0, "delta": 1e-3}}}
+    budget = {"epsilon": 10.0, "delta": 1e-3}
+    content = clinic.CONTENT | {"budgets": {"clinic": budget, "labs": budget}}
     opened = clinic.database(content)
     opened.source.close()
     opened.source = Watched(opened.declared, clinic.frames())

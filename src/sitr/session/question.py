@@ -20,6 +20,7 @@ from ..errors import (
 from ..query.answer import Answer
 from ..query.execution import Execution
 from ..query.explanation import Explanation, expected_sizes, explained
+from ..query.facts import Facts
 from ..query.planner import Plan, Target, plan
 from ..query.query import Limits, Query
 from ..tables.declaration import Declaration
@@ -54,6 +55,7 @@ class Question:
     ) -> None:
         self.database, self.query = database, query
         self._after, self._epsilon, self._delta = after, epsilon, delta
+        self._last: tuple[Target, Facts, Plan] | None = None  # so that what was explained is not planned anew
         query.check(database.declared)
 
     def bounded(
@@ -218,8 +220,10 @@ class Question:
                 do="leave rho out.",
             )
         delta = delta if self._delta is None else self._delta
-        target = Target.of(database.declared, epsilon, delta, rho)
-        return plan(self.query, database.declared, target, database.facts(self.query.relation)), target
+        target, facts = Target.of(database.declared, epsilon, delta, rho), database.facts(self.query.relation)
+        if self._last is None or self._last[:2] != (target, facts):
+            self._last = target, facts, plan(self.query, database.declared, target, facts)
+        return self._last[2], target
 
     def _request(self, target: Target) -> dict[str, Any]:
         declared = self.database.declared

@@ -6,10 +6,12 @@ import csv
 import gzip
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import ibis
+from ibis.expr.operations import InMemoryTable
 
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
@@ -56,6 +58,7 @@ class DuckDB(Source):
             self._connection.raw_sql(f"SET memory_limit = '{memory}'")
         self._frames = {name: _arrow(name, frame) for name, frame in (frames or {}).items()}
         self._tables: dict[str, Value] = {}
+        self._runnable = lru_cache(64)(self._compiled)
 
     @property
     def version(self) -> str:
@@ -119,8 +122,14 @@ class DuckDB(Source):
         return str(ibis.to_sql(query, dialect="duckdb"))
 
     def fetch(self, query: Value) -> Any:
-        """By Arrow."""
-        return self._connection.to_pyarrow(query)
+        """By Arrow; what was compiled lately is not compiled again."""
+        if query.op().find(InMemoryTable):  # Ibis lends the engine its rows
+            return self._connection.to_pyarrow(query)
+        sql, schema = self._runnable(query)
+        return self._connection.con.sql(sql).to_arrow_table().cast(schema)
+
+    def _compiled(self, query: Value) -> tuple[str, Any]:
+        return str(self._connection.compile(query)), query.schema().to_pyarrow()
 
     def interrupt(self) -> None:
         """Stop the running query."""

@@ -17,6 +17,7 @@ from .dialect import Dialect, Value
 from .emitter import PRIME, Emitter
 from .tally import Tally
 
+KEPT = 64  # queries
 TICK = 0.1  # seconds between two looks at whether the user wants to stop
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ class Source(Dialect, ABC):
     def __init__(self, declared: Declaration) -> None:
         self.declared = declared
         self._lock = threading.Lock()
+        self._by_row_id = any(table.row_id for table in declared.tables.values())
+        # What was written lately, by the tally, which is held so that nothing else takes its identity.
+        self._queries: dict[tuple[int, bool], tuple[Tally, Value]] = {}
 
     # What an engine has to give
 
@@ -89,7 +93,7 @@ class Source(Dialect, ABC):
 
     def explain(self, tally: Tally) -> str:
         """Return the query that a tally is answered by; nothing is run."""
-        return self.compiled(self._emitter(None).tally(tally))
+        return self.compiled(self._written(tally))
 
     def rehearse(self, tally: Tally) -> None:
         """Run a tally on empty tables: what cannot run fails now, before anything is charged.
@@ -97,7 +101,7 @@ class Source(Dialect, ABC):
         Raises:
             EngineFailed: It cannot run.
         """
-        self.answered(lambda: self._emitter(None, empty=True).tally(tally))
+        self.answered(lambda: self._written(tally, empty=True))
 
     def run(self, tally: Tally, *, unsafe_key: int | None = None) -> Any:
         """Answer a tally exactly, as an Arrow table with a row for each group that occurs.
@@ -110,9 +114,20 @@ class Source(Dialect, ABC):
             EngineFailed: The engine did not answer.
             Cancelled: The user stopped it.
         """
-        if unsafe_key is None:
-            self.guarded(lambda: self.reseed(secrets.randbits(63)))
-        return self.answered(lambda: self._emitter(_key(unsafe_key)).tally(tally))
+        key = _key(unsafe_key) if self._by_row_id else None
+        seed = secrets.randbits(63) if unsafe_key is None else None
+        return self.answered(lambda: self._written(tally, key), seed)
+
+    def _written(self, tally: Tally, key: tuple[int, int, int] | None = None, *, empty: bool = False) -> Value:
+        """The query of a tally; without a key it is the same each time, and written once."""
+        if key is not None:
+            return self._emitter(key).tally(tally)
+        place = (id(tally), empty)
+        if place not in self._queries:
+            while len(self._queries) >= KEPT:
+                self._queries.pop(next(iter(self._queries)))
+            self._queries[place] = tally, self._emitter(None, empty=empty).tally(tally)
+        return self._queries[place][1]
 
     def _emitter(self, key: tuple[int, int, int] | None, *, empty: bool = False) -> Emitter:
         def table(declared: Table) -> Value:
@@ -131,15 +146,25 @@ class Source(Dialect, ABC):
             do="look at its source, and at the connection.",
         )
 
-    def answered(self, query: Callable[[], Value]) -> Any:
+    def answered(self, query: Callable[[], Value], seed: int | None = None) -> Any:
         """Write a query of ours and run it, one at a time, and return its rows as an Arrow table.
+
+        Args:
+            query: Writes it.
+            seed: With which the engine's generator begins.
 
         Raises:
             EngineFailed: The engine did not answer.
             Cancelled: The user stopped it.
         """
+
+        def work() -> Any:
+            if seed is not None:
+                self.reseed(seed)
+            return self.fetch(query())
+
         with self._lock:
-            return self.guarded(lambda: self.fetch(query()))
+            return self.guarded(work)
 
     def guarded(self, work: Callable[[], Any]) -> Any:
         """Do what an engine does, in a thread, so that Ctrl-C reaches us; nothing that it says leaves.
