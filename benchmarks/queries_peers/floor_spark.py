@@ -1,4 +1,4 @@
-"""The bounded aggregate in plain Spark, on this machine, without noise. Starting and warming Spark is not in the time."""
+"""The bounded aggregate in plain Spark, on this machine, without noise; starting and warming it is not in the time."""
 
 import os
 import sys

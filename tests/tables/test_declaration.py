@@ -272,7 +272,7 @@ def test_one_source_has_one_budget():
 def test_one_budget_promises_to_rows_or_to_those_whom_rows_are_about():
     content = two({}, {"unit": "row"})
     del content["tables"]["tests"]["max_rows_per_unit"]
-    with pytest.raises(InvalidDeclaration, match="tables.tests and tables.stays share a budget"):
+    with pytest.raises(InvalidDeclaration, match=r"tables.tests and tables.stays share a budget"):
         Declaration.of(content)
     content["tables"]["tests"]["dataset"] = "tests"
     assert Declaration.of(content).tables["tests"].dataset == "tests"
