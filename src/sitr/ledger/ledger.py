@@ -412,11 +412,8 @@ class Ledger:
             True
         """
         wanted = Request(datasets, event, analyst, None, purpose, (), request).digest
-        found: str | None = None
         try:
-            for entry in self.entries(after=max(self.head.seq - RECENT, 0)):
-                if entry.kind == "reserve" and entry.analyst == analyst and wanted in entry.body:
-                    found = entry.operation
+            found = self.store.reserved(analyst, wanted, RECENT)
         except (LedgerUnavailable, NotPermitted):
             return None
         return found if found is not None and self._answered(found) else None

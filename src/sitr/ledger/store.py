@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Engine, Row, Select, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, CursorResult, Engine, Row, Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
@@ -291,6 +291,15 @@ class Store(ABC):
         asked = select(schema.entry.c.seq, schema.entry.c.hash).where(schema.entry.c.seq.in_(places))
         with self.connection() as connection:
             return {Head(*row) for row in connection.execute(asked)}
+
+    def reserved(self, analyst: str, digest: str, last: int) -> str | None:
+        """Return the operation that an analyst reserved for a request of this digest, latest among the last entries."""
+        entry = schema.entry.c
+        recent = select(func.max(entry.seq)).scalar_subquery() - last
+        alike = (entry.kind == "reserve") & (entry.analyst == analyst) & entry.body.contains(digest)
+        asked = select(entry.operation).where((entry.seq > recent) & alike).order_by(entry.seq.desc()).limit(1)
+        with self.connection() as connection:
+            return connection.execute(asked).scalar()
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
