@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +13,14 @@ import pyarrow
 import sitr
 from sitr.accounting import Event
 from sitr.audit import AuditReport, audit
+from sitr.ledger import Ledger
 from sitr.query.answer import Answer
-from sitr.query.estimates import FUNCTIONS
-from sitr.query.execution import Execution
+from sitr.session.database import create_budgets
 from sitr.session.question import Question
 from sitr.session.table import PrivateTable
 from tests.query.databases import asked, column, people, plan_of
 
-POOL = 6  # runs of the engine; see `Subject.batch`
+A_BOOK = 4  # releases are paid for by one book: their δ adds up
 LETTERS = "abcdefghijklmnopqrst"  # the groups that are declared
 EPSILON, DELTA = 1.0, 1e-2  # a δ that samples can see
 
@@ -72,66 +71,29 @@ def table(engine: str, frame: pyarrow.Table) -> PrivateTable:
 
 @dataclass(frozen=True)
 class Subject:
-    """A question to a database, released as often as the auditor likes.
-
-    Attributes:
-        question: What is asked.
-        fresh: Whether the engine runs for every release, as it does for users.
-    """
+    """A question to a database, released as often as the auditor likes."""
 
     question: Question
-    fresh: bool = False
 
     @property
     def event(self) -> Event:
         """What a release claims to cost."""
         return plan_of(self.question, EPSILON, DELTA).event
 
-    def batch(self, count: int) -> list[tuple[Any, ...]]:
-        """Return so many releases, each with its own noise.
-
-        Unless `fresh`, the engine runs a few times only, and releases take turns among its results. That is an audit of
-        the same claim: only the added person is ever bounded, so without them the engine always returns the same, and
-        with them each result is that of some choice of their rows; a mixture of neighbours is no farther apart than the
-        farthest of them.
-        """
-        plan, source = plan_of(self.question, EPSILON, DELTA), self.question.database.source
-        if self.fresh:
-            return [flat(self.question.release(epsilon=EPSILON, delta=DELTA)) for _ in range(count)]
-        results = [{id(tally): source.run(tally) for tally in plan.tallies} for _ in range(POOL)]
-        turns = [Recorded(result, source.declared) for result in results]
-        with without_intervals():
-            return [flat(Execution(plan, turns[at % POOL]).answer()) for at in range(count)]  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """An engine that returns what it returned before."""
-
-    results: Mapping[int, Any]
-    declared: Any
-
-    def run(self, tally: Any, unsafe_key: int | None = None) -> Any:
-        """Return a result."""
-        return self.results[id(tally)]
-
-
-@contextmanager
-def without_intervals() -> Iterator[None]:
-    """Leave out the intervals of ratios, which are made of released numbers alone, and take most of the time."""
-    kept = dict(FUNCTIONS)
-    for name, (value, _) in kept.items():
-        FUNCTIONS[name] = value, lambda noisy, *_, **__: (np.zeros(len(noisy)), np.zeros(len(noisy)))
-    try:
-        yield
-    finally:
-        FUNCTIONS.update(kept)
+    def batch(self, count: int) -> Iterator[tuple[float, ...]]:
+        """Yield so many releases; each is planned, rehearsed, charged, run, answered and kept, as for users."""
+        database = self.question.database
+        for at in range(count):
+            if at % A_BOOK == 0:
+                database.ledger = Ledger.open("memory://")
+                create_budgets(database.declared, database.ledger)
+            yield flat(self.question.release(epsilon=EPSILON, delta=DELTA))
 
 
 GROUPS = ("u", "v", "only", "theirs", *"pqrstw")
 
 
-def flat(answer: Answer) -> tuple[Any, ...]:
+def flat(answer: Answer) -> tuple[float, ...]:
     """Return the numbers of an answer as a tuple of one length: of found keys, those of each, or none."""
     if "k" not in answer.keys:
         return tuple(itertools.chain.from_iterable(answer.raw.values()))
@@ -140,12 +102,10 @@ def flat(answer: Answer) -> tuple[Any, ...]:
     return tuple(number for name in GROUPS for number in found.get(name, nothing))
 
 
-def audited(
-    engine: str, asked_for: str, neighbour: str, samples: int, *, fresh: bool = False, confidence: float = 0.95
-) -> AuditReport:
+def audited(engine: str, asked_for: str, neighbour: str, samples: int, *, confidence: float = 0.95) -> AuditReport:
     """Audit a question on the common people, and on them with someone else."""
     frames = (rows(), rows(NEIGHBOURS[neighbour]))
-    subjects = [Subject(QUESTIONS[asked_for](table(engine, frame)), fresh) for frame in frames]
+    subjects = [Subject(QUESTIONS[asked_for](table(engine, frame))) for frame in frames]
     return audit(
         None,
         *subjects,
