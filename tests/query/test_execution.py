@@ -82,3 +82,24 @@ def test_listed_keys_that_do_not_occur_have_a_row(database):
     answer = run(database, question, unsafe_without_noise=True)
     assert answer.value["ward"] == ["zzz", "a"]
     assert answer.raw["n"][0] == 0
+
+
+def test_quantiles_rise_with_their_rank(database):
+    """Also where noise is larger than the groups, whatever the order they are asked in."""
+    table = database.table("visits").filter(database.table("visits")["age"] > 110)
+    question = table.group_by("region", "urgent").aggregate(
+        high=sitr.quantile("age", 0.9), low=sitr.quantile("age", 0.1), middle=sitr.median("age")
+    )
+    made = plan(question.query, database.declared, Target(0.05, 1e-6), Facts())
+    for _ in range(20):
+        answer = Execution(made, database.source).answer()
+        for side in (answer.value, answer.low, answer.high):
+            assert np.all(np.diff([side["low"], side["middle"], side["high"]], axis=0) >= 0)
+
+
+def test_that_no_group_could_be_named_is_said(database):
+    table = database.table("visits")
+    question = table.filter(table["ward"] == "nowhere").group_by("ward").aggregate(n=sitr.count())
+    answer = run(database, question)
+    assert len(answer) == 0
+    assert any("No group had enough units to be named" in note for note in answer.notes)

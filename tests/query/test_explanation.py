@@ -1,6 +1,7 @@
 """Explanations: what they say of price, errors, bounding and budgets."""
 
 import sitr
+from sitr.query.facts import Facts
 from tests.tables import clinic
 
 
@@ -25,3 +26,13 @@ def test_a_smaller_price_is_a_larger_error():
         question = database.table("visits").aggregate(n=sitr.count(), m=sitr.mean("cost"))
         small, large = (question.explain(epsilon=epsilon).errors for epsilon in (0.1, 1.0))
         assert all(small[name] > large[name] for name in small)
+
+
+def test_that_no_group_can_be_named_is_said_before():
+    with clinic.database() as database:
+        question = database.table("visits").group_by("ward").aggregate(n=sitr.count())
+        assert not any("can be named" in note for note in question.explain(epsilon=1.0).notes)
+        database.learn("visits", Facts(20, 60))
+        assert any("there are about 20" in note for note in question.explain(epsilon=1.0).notes)
+        database.learn("visits", Facts(20_000, 60_000))
+        assert not any("can be named" in note for note in question.explain(epsilon=1.0).notes)

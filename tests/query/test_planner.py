@@ -230,3 +230,10 @@ def test_no_plan_costs_more_than_its_target(chosen, keys, limits, target, adjace
 def _groups(made):
     """How many groups a unit can be in: no more than there are, where they are public."""
     return made.bound.most_groups if made.groups is None else min(made.bound.most_groups, max(made.groups, 1))
+
+
+@pytest.mark.parametrize(("keys", "groups"), [((), 1), (("urgent",), 2), (("region",), 4)])
+def test_a_unit_is_counted_once_in_each_public_group_at_most(keys, groups):
+    """Four rows may be in no more groups than there are; twelve times the noise was paid without need."""
+    counted = next(one for one in planned({"u": sitr.count_units()}, keys).measurements if isinstance(one, Units))
+    assert counted.noise.scale == pytest.approx(groups, rel=1e-6)

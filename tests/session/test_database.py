@@ -79,6 +79,22 @@ def test_what_is_left_before_and_after():
         assert database.remaining(question.query, large)["clinic"][1] == "does not fit"
 
 
+def test_a_delta_that_is_spent_is_gone_from_what_is_left():
+    """Keys that are found privately cost δ beside ε: of what is left, the scarcer counts, and it may not fit."""
+    with clinic.database(clinic.CONTENT | {"budgets": {"clinic": {"epsilon": 1000.0, "delta": 1e-4}}}) as database:
+        question = database.table("visits").group_by("ward").aggregate(n=sitr.count())
+        shares = []
+        for delta in (1e-6, 2e-6):
+            event = question.explain(epsilon=1.0, delta=delta).plan.event
+            left = database.ledger.remaining("clinic").delta
+            _, after = database.remaining(question.query, event)["clinic"]
+            shares.append(float(after.removesuffix(" %")) / 100)
+            assert shares[-1] == pytest.approx(1 - event.infinite_mass / left, rel=0.02)
+        assert shares[1] < shares[0] < 0.999
+        large = question.explain(epsilon=1.0, delta=1e-3).plan.event
+        assert database.remaining(question.query, large)["clinic"][1] == "does not fit"
+
+
 def test_a_table_that_is_not_declared():
     with clinic.database() as database, pytest.raises(NotAllowed, match="there is no table 'vists'"):
         database.table("vists")
