@@ -37,6 +37,8 @@ LAST = Fraction(3, 5)  # the share of ε that the last stage has: the interval r
 RISE = Fraction(3, 2)  # by which the shares of the other stages grow
 LOCATED = 0.75  # of the critical value: how far from it the quantile is looked for at the next stage
 BLOCK = 2048  # groups at a time
+TRIALS = 200  # groups on which it is tried how far off the estimates will be,
+EVEN_POINTS = 4096  # and how many different cells their rows are in at most
 
 Floats = NDArray[np.float64]
 
@@ -131,6 +133,25 @@ class HistogramQuantiles(Mechanism):
 
     def __repr__(self) -> str:
         return f"HistogramQuantiles({self.event!r}, q={[float(q) for q in self.q]}, cells={self.cells})"
+
+    def expected_errors(self, rows: float) -> Floats:
+        """Return by how many cells the estimate of each q is off, 95 times in 100, in a group of rows spread evenly.
+
+        Tried on rows of its own, with one seed: it costs nothing, and says the same each time.
+
+        Example:
+            >>> median = histogram_quantiles(q=[0.5], cells=120, max_rows=1, epsilon=1.0)
+            >>> median.expected_errors(100), median.expected_errors(10_000)
+            (array([12.]), array([1.]))
+        """
+        count = max(round(rows), 1)
+        points = min(count, self.cells, EVEN_POINTS)
+        places = (2 * np.arange(points) + 1) * self.cells // (2 * points)
+        counts = np.diff(np.arange(points + 1) * count // points)
+        found = self.release([(places, counts)] * TRIALS, unsafe_seed=1).value
+        under = np.cumsum(counts)
+        true = places[[int(np.searchsorted(under, max(q * count, 1))) for q in self.q]]
+        return np.asarray(np.quantile(np.abs(found.estimate - true), 0.95, axis=0))
 
     def _checked(self, value: Any) -> Histograms:
         return gathered("histograms", value, self.cells)
