@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..display import rounded_down, rounded_up
+from ..display import percent
 from ..units import ADJACENCIES
 from .book import book_options, head_record, limit_options, name_options, named, open_book
 from .declared import declaration_argument
@@ -237,6 +237,7 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
 
 
 def _line(record: dict[str, Any]) -> tuple[str, ...]:
-    spent, left = 100 * record["spent"]["share"], 100 * record["remaining"]["share"]
+    spent = percent(record["spent"]["share"], spent=True)
+    left = percent(record["remaining"]["share"], spent=False)
     dates = ", ".join(change["at"][:10] for change in record["raised"])
-    return record["name"], record["promise"], f"{rounded_up(spent)} %", f"{rounded_down(left)} %", dates
+    return record["name"], record["promise"], spent, left, dates

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..display import rounded_up, scientific
-from ..errors import MissingExtra, SitrError
+from ..errors import SitrError
 from .query import answer_table
 
 if TYPE_CHECKING:
@@ -90,11 +90,7 @@ class Visit:
 
 
 def visit(folder: Path) -> Visit:
-    """Make the clinic in a folder, ask it three questions and one too many, and read its book.
-
-    Raises:
-        MissingExtra: DuckDB and Ibis are not installed.
-    """
+    """Make the clinic in a folder, ask it three questions and one too many, and read its book."""
     from ..session.beginning import begin
     from ..session.database import open
 
@@ -173,12 +169,8 @@ def _asked(title: str, text: str, code: str, question: Question, epsilon: float)
 
 def _made(folder: Path) -> Path:
     """Make the database and its declaration; what an earlier demo left is replaced, and nothing else is."""
-    try:
-        import duckdb
-        import ibis  # noqa: F401  # the session needs it
-        import pyarrow
-    except ImportError:
-        raise MissingExtra("the clinic needs DuckDB and Ibis.", do="pip install 'sitr[duckdb]'.") from None
+    import duckdb
+    import pyarrow
 
     declaration, data = folder / "clinic.toml", folder / "clinic.duckdb"
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ..display import rounded_down, scientific
+from ..display import percent, reckoned, rounded_down, scientific
 from ..errors import BudgetExceeded, NotPermitted, UnknownName
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
 from .output import as_json, on_terminal, print_json, print_table
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..session.database import Database
     from ..session.question import Question
 
-HAIR = 1 + 2.0**-38  # what a promise allows anyway (decision 0006): 0.1 three times is 0.3
 SHOWN = 200  # rows in a terminal; a file has all
 
 
@@ -108,7 +107,7 @@ def _left(database: Database, name: str, holder: dict[str, str]) -> str:
     dataset = name.partition("/")[0]
     left, promise = database.ledger.remaining(dataset, **holder), database.ledger.budget(dataset, **holder).promise
     plain = left.measure in ("epsilon", "rho")
-    amount = rounded_down(left.value * HAIR) if plain else f"{rounded_down(min(100 * left.share * HAIR, 100.0))} %"
+    amount = rounded_down(reckoned(left.value, spent=False)) if plain else percent(left.share, spent=False)
     return f"{amount} of {promise} ({name})"
 
 

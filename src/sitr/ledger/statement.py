@@ -17,7 +17,7 @@ from ..accounting import (
     PoissonSampled,
 )
 from ..accounting.filters import MOST, WHOLE, Filter, RDPFilter, ZCDPFilter
-from ..display import rounded_down, rounded_up, scientific
+from ..display import percent, reckoned, rounded_down, rounded_up, scientific
 from ..errors import BudgetExceeded, SitrError
 from .budget import Budget, Keeper
 from .entry import Head
@@ -180,12 +180,10 @@ def amount_text(amount: Amount, *, spent: bool) -> str:
         '20.0 % of the budget (ρ 0.124)'
     """
     rounded = rounded_up if spent else rounded_down
-    # What a promise allows anyway (decision 0006): 0.1 three times is 0.3.
-    hair = 1 - 2.0**-38 if spent else 1 + 2.0**-38
+    value, mass = (reckoned(one, spent=spent) for one in (amount.value, amount.delta))
     signs = {"epsilon": "ε", "rho": "ρ", "rdp": f"Rényi divergence of order {amount.order or 0:.4g}:"}
-    delta = f", δ {scientific(amount.delta * hair, up=spent)}" if amount.delta else ""
-    share = rounded(min(100 * amount.share * hair, 100.0))
-    return f"{share} % of the budget ({signs[amount.measure]} {rounded(amount.value * hair)}{delta})"
+    delta = f", δ {scientific(mass, up=spent)}" if mass else ""
+    return f"{percent(amount.share, spent=spent)} of the budget ({signs[amount.measure]} {rounded(value)}{delta})"
 
 
 def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> BudgetExceeded:

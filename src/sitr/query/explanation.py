@@ -9,7 +9,7 @@ import numpy as np
 
 from ..accounting import Bracket
 from ..accounting.notation import event_text
-from ..display import rounded_up, scientific
+from ..display import reckoned, rounded_up, scientific
 from ..errors import InvalidArgument
 from ..tables.relations import one_row_per_unit
 from .aggregates import Aggregate
@@ -19,7 +19,6 @@ from .facts import Facts
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
 from .planner import Plan, Target
 
-HAIR = 1 - 2.0**-38  # what a promise allows anyway (decision 0006): a release of ε = 0.5 costs no 0.501
 TYPICAL = 1000.0  # rows of a group, where nothing is known of its size
 
 
@@ -68,7 +67,7 @@ class Explanation:
 
     def _cost(self) -> str:
         delta = f" at δ = {scientific(self.target.delta)}" if self.target.delta else ""
-        cost = rounded_up(float(self.epsilon) * HAIR)
+        cost = rounded_up(reckoned(float(self.epsilon), spent=True))
         return f"This would cost ε = {cost}{delta}. Nothing has been read."
 
     def _measurements(self) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _validate
 from ..accounting import Event, choose_filter
-from ..display import rounded_down
+from ..display import percent
 from ..errors import InvalidArgument, InvalidDeclaration, NotPermitted, SitrError
 from ..ledger import Budget, Ledger
 from ..ledger.statement import Amount
@@ -103,8 +103,8 @@ class Database:
             dataset = name.partition("/")[0]
             left, budget = self.ledger.remaining(dataset, **holder), self.ledger.budget(dataset, **holder)
             share = _share_after(left, budget, event)
-            after = NO_FIT if share is None else _percent(share)
-            found[name] = (f"{_percent(left.share)} of {budget.promise}", after)
+            after = NO_FIT if share is None else percent(share, spent=False)
+            found[name] = (f"{percent(left.share, spent=False)} of {budget.promise}", after)
         return found
 
     def budgets(self, query: Query, purpose: str | None = None) -> list[tuple[str, dict[str, str]]]:
@@ -117,11 +117,6 @@ class Database:
             shares = [(f"{dataset}/{kind}/{who}", {kind: who}) for kind, who in holders.items()]
             found += [(name, holder) for name, holder in shares if name in known]
         return found
-
-
-def _percent(share: float) -> str:
-    hair = 1 + 2.0**-38  # what a promise allows anyway (decision 0006)
-    return f"{rounded_down(min(100 * share * hair, 100.0))} %"
 
 
 def _share_after(left: Amount, budget: Budget, event: Event) -> float | None:

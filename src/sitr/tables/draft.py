@@ -374,11 +374,9 @@ def _described(name: str, schema: Mapping[str, Any], source: str | None = None) 
 
 
 def _parquet_schema(path: Path) -> Mapping[str, Any]:
-    try:
-        import ibis
-        import pyarrow.parquet
-    except ImportError:
-        raise _missing() from None
+    import ibis
+    import pyarrow.parquet
+
     try:
         return dict(ibis.Schema.from_pyarrow(pyarrow.parquet.read_schema(path)).items())
     except Exception:  # whatever it is, it may quote what the file holds
@@ -387,10 +385,8 @@ def _parquet_schema(path: Path) -> Mapping[str, Any]:
 
 
 def _duckdb_tables(path: Path) -> tuple[Found, ...]:
-    try:
-        import ibis
-    except ImportError:
-        raise _missing() from None
+    import ibis
+
     try:
         connection = ibis.duckdb.connect(str(path), read_only=True)
         try:
@@ -450,7 +446,3 @@ def _some(tables: tuple[Found, ...], place: str) -> tuple[Found, ...]:
 
 def _called(table: Found) -> str:
     return table.name if table.source is None else table.source
-
-
-def _missing() -> MissingExtra:
-    return MissingExtra("DuckDB and Ibis are not installed.", do="pip install 'sitr[duckdb]'.")
