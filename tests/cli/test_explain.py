@@ -34,7 +34,8 @@ def test_by_the_book_and_the_share_of_the_analyst(clinic):
     run("budget", "begin", clinic)
     result = run("explain", clinic, COUNT, "--epsilon", "0.5", "--analyst", "badr")
     assert result.stderr == ""
-    assert "budget clinic/analyst/badr: 100 % of ε = 0.25 left, does not fit after this." in result.stdout
+    assert "budget clinic/analyst/badr: 100 % of ε = 0.25 left: this does not fit." in result.stdout
+    assert "This does not fit: what is left pays for ε = 0.25 of this question." in result.stdout
 
 
 def test_what_the_engine_would_be_asked(clinic):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,15 @@ def explain(
 
     SQL is a question such as "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", or - for standard input.
     """
+    from ..query.explanation import NO_FIT
+
     text, wrong = sql_text(sql, file), parsed_error(error)
     with open_declared(declaration, analyst, explaining=True) as database:
         question = asked(database, text, bounds)
         found = question.explain(epsilon=epsilon, delta=delta, rho=rho, **wrong)
+        if any(after == NO_FIT for _, after in found.remaining.values()):
+            note = f"This does not fit: {database.fitting(question.query, found.target)}"
+            found = replace(found, notes=(*found.notes, note))
     if as_json:
         print_json(explanation_record(found))
         return

@@ -62,9 +62,18 @@ def query(
         if not yes and not _answered(database, operation):
             _confirm(database, question, question.explain(**price), purpose)
         with _file(csv) as write, _progress() as progress:
-            answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
+            answer = _released(question, price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
     _tell(answer, csv, as_json)
+
+
+def _released(question: Question, price: dict[str, Any], *, purpose: str | None, **options: Any) -> Answer:
+    """The answer; a refusal says how much of the question would fit."""
+    try:
+        return question.release(**price, purpose=purpose, **options)
+    except BudgetExceeded as refusal:
+        target = question.explain(**price).target
+        raise question.database.refused(refusal, question.query, target, purpose) from None
 
 
 def _answered(database: Database, operation: str | None) -> bool:
@@ -80,7 +89,7 @@ def _answered(database: Database, operation: str | None) -> bool:
 
 def _confirm(database: Database, question: Question, bill: Explanation, purpose: str | None) -> None:
     """Show the bill, and ask."""
-    from ..session.database import NO_FIT
+    from ..query.explanation import NO_FIT
 
     click.echo(f"{bill}\n", err=True)
     for name, (left, after) in bill.remaining.items():
@@ -88,7 +97,7 @@ def _confirm(database: Database, question: Question, bill: Explanation, purpose:
             raise BudgetExceeded(
                 f"budget {name!r}: {_price(bill)} does not fit into what is left, {left}.",
                 why="a promise is kept by stopping before it would break. Nothing was spent.",
-                do="ask for less: a smaller ε; or an owner raises the budget.",
+                do=database.fitting(question.query, bill.target, purpose),
             )
     left = "; ".join(_left(database, name, holder) for name, holder in database.budgets(question.query, purpose))
     if not click.confirm(f"Spend {_price(bill)}? {left} left", err=True):

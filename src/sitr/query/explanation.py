@@ -19,6 +19,7 @@ from .facts import Facts
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
 from .planner import Plan, Target
 
+NO_FIT = "does not fit"  # what is said to be left after an event that a budget has no room for
 TYPICAL = 1000.0  # rows of a group, where nothing is known of its size
 
 
@@ -62,7 +63,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [self._cost(), "", *self._measurements(), "", *self._errors(), self._bounding()]
-        lines += [f"budget {name}: {left} left, {after} after this." for name, (left, after) in self.remaining.items()]
+        lines += [_budget(name, left, after) for name, (left, after) in self.remaining.items()]
         return "\n".join([*lines, *self.notes])
 
     def _cost(self) -> str:
@@ -114,6 +115,10 @@ class Explanation:
         else:
             part = "few of the rows that were seen" if least else "about 1 % of the rows or less"
         return f"{what}: that drops {part} ({self.facts.source})."
+
+
+def _budget(name: str, left: str, after: str) -> str:
+    return f"budget {name}: {left} left{': this does not fit' if after == NO_FIT else f', {after} after this'}."
 
 
 def explained(
