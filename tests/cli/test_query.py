@@ -98,6 +98,8 @@ def test_an_operation_is_charged_once_and_asked_about_once(clinic):
     assert again.exit_code == 0
     assert again.stdout == first.stdout
     assert "Spend" not in again.stderr
+    assert "nothing was charged; operation q-1" in again.stderr
+    assert "the kept answer" not in first.stderr
     assert left(clinic) == pytest.approx(0.5)
     other = run("query", clinic, COUNT, "--epsilon", "0.1", "--operation", "q-1", *AMINA)
     assert other.exit_code == 2
@@ -109,6 +111,7 @@ def test_json(clinic):
     assert record["columns"]["region"] == ["north", "south", "=cmd()"]
     assert set(record["columns"]) == {"region", "n", "n_low", "n_high"}
     assert record["operation"] == "q-1"
+    assert record["kept"] is False
     assert record["event"]["type"] == "discrete_laplace"
 
 

@@ -11,7 +11,6 @@ import click
 
 from ..display import rounded_up, scientific
 from ..errors import SitrError
-from .query import answer_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 MARK = "# Made by `sitr demo`, which makes it anew each time."
 ANALYST = "demo"
+SHOWN = 20  # rows of an answer
 PATIENTS, MOST_VISITS = 2000, 40
 REGIONS = {"north": 0.45, "south": 0.30, "east": 0.20, "west": 0.05}
 COMMON = ("anaemia", "asthma", "diabetes", "fracture", "hypertension", "influenza", "migraine", "pneumonia")
@@ -242,11 +242,13 @@ def _tell_step(console: Console, number: int, step: Step) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from ..query.cells import cells
+
     console.print(Text(f"{number}. {step.title}", style="bold"))
     console.print(Text(step.text))
     console.print(Padding(Text(step.code, style="dim"), (0, 0, 0, 2), expand=False))
     if step.answer is not None:
-        head, rows = answer_table(step.answer)
+        head, rows = cells(step.answer, SHOWN)
         table = Table(*head, box=box.SIMPLE_HEAD)
         for place in range(len(step.answer.keys), len(head)):
             table.columns[place].justify = "right"

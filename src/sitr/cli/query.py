@@ -168,6 +168,8 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _tell(answer: Answer, csv: str | None, as_json: bool) -> None:
+    from ..query.cells import cells
+
     if as_json:
         print_json(_record(answer) | ({"file": csv} if csv else {}))
         return
@@ -176,35 +178,13 @@ def _tell(answer: Answer, csv: str | None, as_json: bool) -> None:
     elif csv is not None:
         click.echo(csv)
     else:
-        print_table(*answer_table(answer))
+        head, rows = cells(answer, SHOWN)
+        print_table(head, rows, numbers=len(head) - len(answer.keys))
         if len(answer) > SHOWN:
             click.echo(f"… {len(answer) - SHOWN:,} more rows: ask again under this operation with --csv.", err=True)
     for note in answer.notes:
         click.echo(note, err=True)
-    click.echo(f"charged in entry {answer.entry}; operation {answer.operation}", err=True)
-
-
-def answer_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the head and the rows of an answer for people: each number with its 95 % interval."""
-    head = [*answer.keys, *(title for name in answer.raw for title in (name, "95 % interval"))]
-    rows = []
-    for place in range(min(len(answer), SHOWN)):
-        cells = [_key(answer.value[name][place]) for name in answer.keys]
-        for name in answer.raw:
-            low, high = answer.low[name][place], answer.high[name][place]
-            cells += [_number(answer.value[name][place]), f"{_number(low)} to {_number(high)}"]
-        rows.append(tuple(cells))
-    return tuple(head), rows
-
-
-def _key(value: Any) -> str:
-    return "(missing)" if value is None else str(value)
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:,.6g}"
-    return f"{value:,.0f}" if isinstance(value, (int, float)) else str(value)
+    click.echo(f"{answer.charged}; operation {answer.operation}", err=True)
 
 
 def _record(answer: Answer) -> dict[str, Any]:
@@ -216,6 +196,7 @@ def _record(answer: Answer) -> dict[str, Any]:
         "notes": list(answer.notes),
         "entry": answer.entry,
         "operation": answer.operation,
+        "kept": answer.kept,
         "time": answer.time.isoformat(),
         "version": answer.version,
     }
