@@ -82,7 +82,7 @@ def test_one_question(clinic, arguments):
     ("arguments", "code", "message"),
     [
         ((COUNT, *AMINA), 2, "a release has one price"),
-        ((COUNT, "--epsilon", "1", "--error", "5", *AMINA), 2, "one says what is wanted"),
+        ((COUNT, "--epsilon", "1", "--error", "5", *AMINA), 2, "Say one of --epsilon"),
         ((COUNT, "--epsilon", "1", "--analyst", "eve"), 2, "'eve' may not ask"),
         (("SELECT diagnosis FROM visits", "--epsilon", "1", *AMINA), 4, "NotAllowed"),
     ],

@@ -10,6 +10,7 @@ import click
 
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
 from .output import as_json, bracket_record, print_json
+from .words import in_options, speaking_options
 
 if TYPE_CHECKING:
     from ..query.explanation import Explanation
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--error", help="Find the ε for this error: 500, or 5% of the declared size, for counts.")
 @click.option("--sql", "compiled", is_flag=True, help="Show what the engine would be asked.")
 @as_json
+@speaking_options()
 def explain(
     declaration: Path,
     sql: str | None,
@@ -41,6 +43,8 @@ def explain(
     """
     from ..query.explanation import NO_FIT
 
+    if sum(price is not None for price in (epsilon, rho, error)) > 1:
+        raise click.UsageError("Say one of --epsilon, --rho and --error.")
     text, wrong = sql_text(sql, file), parsed_error(error)
     with open_declared(declaration, analyst, explaining=True) as database:
         question = asked(database, text, bounds)
@@ -48,6 +52,7 @@ def explain(
         if any(after == NO_FIT for _, after in found.remaining.values()):
             note = f"This does not fit: {database.fitting(question.query, found.target)}"
             found = replace(found, notes=(*found.notes, note))
+    found = replace(found, notes=tuple(map(in_options, found.notes)))
     if as_json:
         print_json(explanation_record(found))
         return

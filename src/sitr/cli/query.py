@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from ..display import percent, reckoned, rounded_down, scientific
 from ..errors import BudgetExceeded, NotPermitted, UnknownName
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
 from .output import as_json, on_terminal, print_json, print_table
+from .words import in_options, speaking_options
 
 if TYPE_CHECKING:
     from ..query.answer import Answer
@@ -32,6 +34,7 @@ SHOWN = 200  # rows in a terminal; a file has all
 @click.option("--yes", is_flag=True, help="Spend without being asked; needed where there is no terminal.")
 @click.option("--csv", "csv", type=click.Path(dir_okay=False), help="Write the table to this new file; - prints it.")
 @as_json
+@speaking_options()
 def query(
     declaration: Path,
     sql: str | None,
@@ -64,7 +67,7 @@ def query(
         with _file(csv) as write, _progress() as progress:
             answer = _released(question, price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
-    _tell(answer, csv, as_json)
+    _tell(replace(answer, notes=tuple(map(in_options, answer.notes))), csv, as_json)
 
 
 def _released(question: Question, price: dict[str, Any], *, purpose: str | None, **options: Any) -> Answer:

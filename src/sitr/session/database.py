@@ -219,7 +219,7 @@ def _book(declared: Declaration, ledger: Ledger | str | Path | None) -> Ledger:
         raise InvalidDeclaration(
             "the declaration names no ledger, or not its id.",
             why="without the id, a new book in its place would forget what was spent.",
-            do="sitr budget begin DECLARATION makes the book and writes its id; ledger='memory://' tries things out.",
+            do="sitr budget begin DECLARATION makes the book and writes its id; ledger='memory://' needs none.",
         )
     return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id)
 
@@ -257,7 +257,8 @@ def _budget(declared: Declaration, place: str, limits: Mapping[str, Any]) -> Bud
     try:
         return Budget(**amounts, adjacency=declared.adjacency, unit=declared.unit)
     except InvalidArgument as error:
-        raise InvalidDeclaration(f"{place}: {error.what}", why=error.why, do=error.do) from None
+        such = "epsilon = 1.0; epsilon = 1.0 and delta = 1e-6; or rho = 0.1."
+        raise InvalidDeclaration(f"{place}: {error.what}", why=error.why, do=such) from None
 
 
 def connect(declared: Declaration, frames: Mapping[str, Any] | None = None, memory: str | None = None) -> Source:
