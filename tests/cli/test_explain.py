@@ -44,6 +44,14 @@ def test_what_the_engine_would_be_asked(clinic):
     assert not any(secret in result.output for secret in SECRETS)
 
 
+def test_what_may_not_be_meant(clinic):
+    asked = "SELECT COUNT(*) AS n FROM visits WHERE region = 'nroth'"
+    said = "'nroth' is no declared category of region. Did you mean 'north'?"
+    assert said in run("explain", clinic, asked, "--epsilon", "0.5", *AMINA).stdout
+    mean = "SELECT COUNT(*) AS n, AVG(cost) AS m FROM visits"
+    assert 'nulls = "drop"' in run("explain", clinic, mean, "--epsilon", "0.5", *AMINA).stdout
+
+
 def test_an_error_in_rows_and_in_per_cent(clinic):
     rows = run_json("explain", clinic, COUNT, "--error", "15", *AMINA)
     share = run_json("explain", clinic, COUNT, "--error", "5%", *AMINA)

@@ -41,18 +41,14 @@ def explain(
 
     SQL is a question such as "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", or - for standard input.
     """
-    from ..query.explanation import NO_FIT
-
     if sum(price is not None for price in (epsilon, rho, error)) > 1:
         raise click.UsageError("Say one of --epsilon, --rho and --error.")
     text, wrong = sql_text(sql, file), parsed_error(error)
     with open_declared(declaration, analyst, explaining=True) as database:
         question = asked(database, text, bounds)
         found = question.explain(epsilon=epsilon, delta=delta, rho=rho, **wrong)
-        if any(after == NO_FIT for _, after in found.remaining.values()):
-            note = f"This does not fit: {database.fitting(question.query, found.target)}"
-            found = replace(found, notes=(*found.notes, note))
-    found = replace(found, notes=tuple(map(in_options, found.notes)))
+        notes = (*found.notes, *database.remarks(question.query, found))
+    found = replace(found, notes=tuple(map(in_options, notes)))
     if as_json:
         print_json(explanation_record(found))
         return

@@ -93,8 +93,10 @@ def _answered(database: Database, operation: str | None) -> bool:
 def _confirm(database: Database, question: Question, bill: Explanation, purpose: str | None) -> None:
     """Show the bill, and ask."""
     from ..query.explanation import NO_FIT
+    from ..query.remarks import unlisted
 
-    click.echo(f"{bill}\n", err=True)
+    notes = (*bill.notes, *unlisted(question.query, database.declared))
+    click.echo(f"{replace(bill, notes=tuple(map(in_options, notes)))}\n", err=True)
     for name, (left, after) in bill.remaining.items():
         if after == NO_FIT:
             raise BudgetExceeded(

@@ -95,26 +95,32 @@ class Explanation:
         return f" in a group of {self.size:,.0f} rows" if ratio else ""
 
     def _bounding(self) -> str:
-        bound = self.plan.bound
-        if bound is None:
+        if self.plan.bound is None:
             return "Each row is a unit of its own: none is dropped."
-        if one_row_per_unit(self.plan.query.relation):
-            return "A unit has one row here: none is dropped."
-        if bound.rows is not None:
-            what = f"{_some(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
-        else:
-            groups, rows = bound.groups or 1, bound.rows_per_group or 1
-            what = f"{_some(groups, 'group')} of a unit, and {_some(rows, 'row')} in each, are kept at most"
-        if self.kept is None:
-            return f"{what}. How many rows that drops is not known: declare expected_units and expected_rows."
-        dropped = 100 * (1 - self.kept)
-        # A release does not see the few units with the most rows, and a bound on groups may drop more than one on rows.
-        least = "at least " if self.facts.sizes or bound.rows is None else ""
-        if dropped >= 1:
-            part = f"{least}about {dropped:.2g} % of the rows"
-        else:
-            part = "few of the rows that were seen" if least else "about 1 % of the rows or less"
-        return f"{what}: that drops {part} ({self.facts.source})."
+        return next(iter(bounding(self.plan, self.facts)), "A unit has one row here: none is dropped.")
+
+
+def bounding(plan: Plan, facts: Facts) -> tuple[str, ...]:
+    """Return in a sentence what is kept of a unit, and about how much that drops; nothing where nothing is dropped."""
+    bound = plan.bound
+    if bound is None or one_row_per_unit(plan.query.relation):
+        return ()
+    if bound.rows is not None:
+        what = f"{_some(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
+    else:
+        groups, rows = bound.groups or 1, bound.rows_per_group or 1
+        what = f"{_some(groups, 'group')} of a unit, and {_some(rows, 'row')} in each, are kept at most"
+    kept = facts.kept(bound.l1)
+    if kept is None:
+        return (f"{what}. How many rows that drops is not known: declare expected_units and expected_rows.",)
+    dropped = 100 * (1 - kept)
+    # A release does not see the few units with the most rows, and a bound on groups may drop more than one on rows.
+    least = "at least " if facts.sizes or bound.rows is None else ""
+    if dropped >= 1:
+        part = f"{least}about {dropped:.2g} % of the rows"
+    else:
+        part = "few of the rows that were seen" if least else "about 1 % of the rows or less"
+    return (f"{what}: that drops {part} ({facts.source}).",)
 
 
 def _budget(name: str, left: str, after: str) -> str:
@@ -134,7 +140,7 @@ def explained(
     size = TYPICAL
     if facts.rows is not None and plan.groups:
         size = max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
-    notes += _few_units(plan, facts)
+    notes += (*_few_units(plan, facts), *_beside(plan))
     errors = {name: error for name in plan.query.aggregates if (error := _error(plan, name, size)) is not None}
     return Explanation(
         plan=plan,
@@ -160,6 +166,21 @@ def _few_units(plan: Plan, facts: Facts) -> tuple[str, ...]:
         f"No group can be named: that takes {needed[0]:,} units, and there are about {facts.units:,.0f}. "
         "Bound the groups of a unit (max_groups_per_unit), declare the categories, or spend more.",
     )
+
+
+def _beside(plan: Plan) -> tuple[str, ...]:
+    """A remark where rows without a value are counted beside a mean, which takes noise of its own."""
+    notes = []
+    for place, one in enumerate(plan.measurements):
+        if isinstance(one, Sums) and one.design.missing:
+            asked = [(name, plan.query.aggregates[name]) for name, at in plan.places.items() if at == place]
+            counts = ", ".join(name for name, aggregate in asked if aggregate.value is None)
+            values = " and ".join(str(measure.value) for measure in one.measures.values())
+            notes.append(
+                f"{counts}: rows without {values} are counted too, which takes more noise. Where they are of no use, "
+                'nulls = "drop" in the declaration makes the count more exact.'
+            )
+    return tuple(notes)
 
 
 def _some(count: int, what: str) -> str:

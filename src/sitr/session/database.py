@@ -14,10 +14,11 @@ from ..accounting import Event
 from ..display import percent
 from ..errors import BudgetExceeded, InvalidArgument, InvalidDeclaration, LedgerError, NotPermitted, SitrError
 from ..ledger import Budget, Ledger
-from ..query.explanation import NO_FIT
+from ..query.explanation import NO_FIT, Explanation
 from ..query.facts import Facts
 from ..query.planner import Target, plan
 from ..query.query import Query
+from ..query.remarks import unlisted
 from ..tables.declaration import Declaration
 from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within, private_tables, table_of
 from ..tables.source import Source
@@ -134,6 +135,13 @@ class Database:
         if any(mass > room.left.delta for room in self._rooms(query, purpose).values()):
             return "its δ does not fit, whatever its ε: ask for a smaller δ, or declare what is grouped by."
         return "at no price does this question fit into what is left; an owner may raise the budget."
+
+    def remarks(self, query: Query, explained: Explanation) -> tuple[str, ...]:
+        """Return what else an analyst is told of a question: what may not be meant, and how much of it still fits."""
+        notes = unlisted(query, self.declared)
+        if all(after != NO_FIT for _, after in explained.remaining.values()):
+            return notes
+        return (*notes, f"This does not fit: {self.fitting(query, explained.target)}")
 
     def refused(
         self, refusal: BudgetExceeded, query: Query, target: Target, purpose: str | None = None
