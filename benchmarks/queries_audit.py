@@ -24,7 +24,9 @@ def run(folder: Path, options: Any) -> Iterator[dict[str, Any]]:
     """A row for each question and each person who is there or not."""
     total = RELEASES // 50 if options.quick else RELEASES
     samples = max(total // len(CASES) // 2, 100)
-    print(f"{2 * samples * len(CASES):,} whole releases at ε = 1: planned, rehearsed, charged, run, answered and kept\n")
+    print(
+        f"{2 * samples * len(CASES):,} whole releases at ε = 1: planned, rehearsed, charged, run, answered and kept\n"
+    )
     print(f"{'question':<16}{'one more person has':<22}{'claimed':>8}{'certified':>11}{'ms each':>9}  verdict")
     with ProcessPoolExecutor(options.threads, multiprocessing.get_context("spawn")) as pool:
         for row in pool.map(_audited, CASES, itertools.repeat(samples)):

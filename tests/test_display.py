@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sitr.display import rounded_down, rounded_up, scientific
+from sitr.display import percent, reckoned, rounded_down, rounded_up, scientific
 from tests.accounting.helpers import law, logs
 
 positive = logs(1e-300, 1e300)
@@ -63,3 +63,11 @@ def test_a_delta_is_scientific(value, shown):
 @given(logs(1e-300, 1))
 def test_a_small_delta_is_never_shown_as_zero(value):
     assert float(scientific(value)) == pytest.approx(value, rel=6e-3)
+
+
+def test_a_hair_that_a_promise_allows_is_not_shown():
+    assert percent(1 - 2.0**-40, spent=False) == "100 %"
+    assert percent(0.3 + 1e-16, spent=True) == "30.0 %"
+    assert percent(1.0 + 1e-12, spent=True) == "100 %"
+    assert rounded_up(reckoned(0.5 * (1 + 2.0**-39), spent=True)) == "0.500"
+    assert rounded_down(reckoned(0.3 - 2.0**-50, spent=False)) == "0.300"

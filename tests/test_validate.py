@@ -115,3 +115,8 @@ def test_long_values_are_cut_in_the_message():
     with pytest.raises(InvalidArgument) as caught:
         _validate.choice("side", "x" * 1000, ("a", "b"))
     assert len(str(caught.value)) < 200
+
+
+def test_a_close_name_is_suggested_and_a_far_one_is_not():
+    assert _validate.meant("max_row_per_unit", ["unit", "max_rows_per_unit"]) == "Did you mean 'max_rows_per_unit'? "
+    assert _validate.meant("zzz", ["unit", "max_rows_per_unit"]) == ""

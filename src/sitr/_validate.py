@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import unicodedata
@@ -108,6 +109,17 @@ def _wrong_name(value: Any, without: str) -> str:
     if len(value.encode()) > 200:
         return "it is longer than 200 bytes"
     return next((f"it contains {sign!r}" for sign in without if sign in value), "")
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return the question whether a known name was meant, for a message; nothing where none is close.
+
+    Example:
+        >>> meant("regoin", ["age", "region"])
+        "Did you mean 'region'? "
+    """
+    close = difflib.get_close_matches(word, list(known), 1)
+    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def shown(value: Any) -> str:

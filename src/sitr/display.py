@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
+HAIR = 2.0**-38  # what a promise allows anyway (decision 0006): ε = 0.1 three times is 0.3, and 0.5 is no 0.501
+
 
 def rounded_up(value: float, digits: int = 3) -> str:
     """Show a cost with `digits` significant digits, never less than it is.
@@ -24,6 +26,27 @@ def rounded_down(value: float, digits: int = 3) -> str:
         '0.319'
     """
     return _rounded(value, digits, ROUND_FLOOR)
+
+
+def reckoned(amount: float, *, spent: bool) -> float:
+    """Return what was spent, or what is left, as people reckon it: without the hair that a promise allows anyway.
+
+    Example:
+        >>> rounded_up(0.1 + 0.2), rounded_up(reckoned(0.1 + 0.2, spent=True))
+        ('0.301', '0.300')
+    """
+    return amount * (1 - HAIR if spent else 1 + HAIR)
+
+
+def percent(share: float, *, spent: bool) -> str:
+    """Show which part of a budget was spent, rounded up, or is left, rounded down.
+
+    Example:
+        >>> percent(0.12345, spent=True), percent(0.12345, spent=False)
+        ('12.4 %', '12.3 %')
+    """
+    rounded = rounded_up if spent else rounded_down
+    return f"{rounded(min(100 * reckoned(share, spent=spent), 100.0))} %"
 
 
 def scientific(value: float, *, up: bool | None = None) -> str:

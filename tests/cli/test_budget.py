@@ -52,7 +52,7 @@ def test_a_share_is_for_those_whom_the_dataset_names(tmp_path):
     ("arguments", "message"),
     [
         (["clinic"], "a budget has one limit"),
-        (["clinic", "--epsilon", "0"], "epsilon=0.0 is not in"),
+        (["clinic", "--epsilon", "0"], "--epsilon 0.0 is not in"),
         (["clinic", "--epsilon", "1", "--rho", "1"], "a budget has one limit"),
         (["clinic", "--epsilon", "1", "--per", "month", "--disjoint-by", "hospital"], "not both"),
         (["clinic/2026", "--epsilon", "1"], "it contains '/'"),

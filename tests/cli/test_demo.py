@@ -1,7 +1,5 @@
 """`sitr demo`: clinic and story hold together, the numbers are the library's, and files and figures are left behind."""
 
-import sys
-
 import pytest
 
 from sitr import report
@@ -67,15 +65,6 @@ def test_what_no_demo_made_is_not_touched(tmp_path, name):
     assert "no demo made it" in result.stderr
     assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
     assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_without_the_engine_the_story_is_told(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    result = run("demo", "--output", str(tmp_path))
-    assert result.exit_code == 0
-    assert "MissingExtra" in result.stderr
-    assert "A hundred releases" in result.stdout
-    assert not (tmp_path / "clinic.toml").exists()
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):

@@ -34,13 +34,22 @@ def test_by_the_book_and_the_share_of_the_analyst(clinic):
     run("budget", "begin", clinic)
     result = run("explain", clinic, COUNT, "--epsilon", "0.5", "--analyst", "badr")
     assert result.stderr == ""
-    assert "budget clinic/analyst/badr: 100 % of ε = 0.25 left, does not fit after this." in result.stdout
+    assert "budget clinic/analyst/badr: 100 % of ε = 0.25 left: this does not fit." in result.stdout
+    assert "This does not fit: what is left pays for ε = 0.25 of this question." in result.stdout
 
 
 def test_what_the_engine_would_be_asked(clinic):
     result = run("explain", clinic, COUNT, "--epsilon", "0.5", "--sql", *AMINA)
     assert "ROW_NUMBER()" in result.stdout
     assert not any(secret in result.output for secret in SECRETS)
+
+
+def test_what_may_not_be_meant(clinic):
+    asked = "SELECT COUNT(*) AS n FROM visits WHERE region = 'nroth'"
+    said = "'nroth' is no declared category of region. Did you mean 'north'?"
+    assert said in run("explain", clinic, asked, "--epsilon", "0.5", *AMINA).stdout
+    mean = "SELECT COUNT(*) AS n, AVG(cost) AS m FROM visits"
+    assert 'nulls = "drop"' in run("explain", clinic, mean, "--epsilon", "0.5", *AMINA).stdout
 
 
 def test_an_error_in_rows_and_in_per_cent(clinic):
@@ -81,7 +90,7 @@ def test_one_question(clinic, arguments):
     ("arguments", "code", "message"),
     [
         ((COUNT, *AMINA), 2, "a release has one price"),
-        ((COUNT, "--epsilon", "1", "--error", "5", *AMINA), 2, "one says what is wanted"),
+        ((COUNT, "--epsilon", "1", "--error", "5", *AMINA), 2, "Say one of --epsilon"),
         ((COUNT, "--epsilon", "1", "--analyst", "eve"), 2, "'eve' may not ask"),
         (("SELECT diagnosis FROM visits", "--epsilon", "1", *AMINA), 4, "NotAllowed"),
     ],

@@ -76,6 +76,7 @@ def test_a_text_file_needs_types(tmp_path):
     without = run("init", str(tmp_path / "a.toml"), "--from", str(tmp_path / "visits.csv"))
     assert without.exit_code == 2
     assert "no type for patient, cost" in without.stderr
+    assert "Do: --types patient=string,cost=string; the types are boolean" in without.stderr
     types = "patient=string, cost=decimal(12, 2)"
     record = run_json("init", str(tmp_path / "a.toml"), "--from", str(tmp_path / "visits.csv"), "--types", types)
     assert record["tables"] == {"visits": {"patient": "string", "cost": "decimal(12, 2)"}}

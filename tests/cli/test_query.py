@@ -74,6 +74,7 @@ def test_the_bill_names_the_share_and_what_is_priced_otherwise(clinic):
     result = run("query", clinic, COUNT, "--epsilon", "0.9", "--analyst", "badr", input="y\n")
     assert result.exit_code == 3
     assert "does not fit into what is left, 100 % of ε = 0.25" in result.stderr
+    assert "Do: what is left pays for ε = 0.25 of this question." in result.stderr
     assert left(clinic) == 1.0
 
 
@@ -97,6 +98,8 @@ def test_an_operation_is_charged_once_and_asked_about_once(clinic):
     assert again.exit_code == 0
     assert again.stdout == first.stdout
     assert "Spend" not in again.stderr
+    assert "nothing was charged; operation q-1" in again.stderr
+    assert "the kept answer" not in first.stderr
     assert left(clinic) == pytest.approx(0.5)
     other = run("query", clinic, COUNT, "--epsilon", "0.1", "--operation", "q-1", *AMINA)
     assert other.exit_code == 2
@@ -108,6 +111,7 @@ def test_json(clinic):
     assert record["columns"]["region"] == ["north", "south", "=cmd()"]
     assert set(record["columns"]) == {"region", "n", "n_low", "n_high"}
     assert record["operation"] == "q-1"
+    assert record["kept"] is False
     assert record["event"]["type"] == "discrete_laplace"
 
 
@@ -151,7 +155,8 @@ def test_an_engine_that_fails_leaves_no_file_and_stays_charged(clinic, tmp_path,
 def test_a_budget_refuses(clinic):
     result = run("query", clinic, COUNT, "--epsilon", "1.5", "--yes", *AMINA)
     assert result.exit_code == 3
-    assert "BudgetExceeded" in result.stderr
+    assert "ε: 1.50 requested, 1.00 left, short by 0.500." in result.stderr
+    assert "Do: what is left pays for ε = 1 of this question." in result.stderr
     assert result.stdout == ""
 
 

@@ -55,3 +55,11 @@ def test_a_refusal_says_what_would_fit(ledger):
         ledger.reserve("clinic", Gaussian(noise_multiplier=0.5), analyst="amina")
     with pytest.raises(BudgetExceeded, match="δ-parts"):
         ledger.reserve("clinic", ApproximateDP(epsilon=0.01, delta=1e-6), analyst="amina")
+
+
+def test_a_refusal_speaks_of_parts_where_the_measure_is_no_price(ledger):
+    ledger.create_budget("clinic", Budget(epsilon=1, delta=1e-6))
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve("clinic", PureDP(epsilon=4), analyst="amina")
+    assert "% of it requested, 100 % left, short by" in refused.value.what
+    assert "divergence" not in refused.value.what

@@ -94,13 +94,28 @@ def test_frames():
     assert made()._repr_html_().count("<tr") == 4
 
 
+def test_a_kept_answer_says_that_it_cost_nothing():
+    again = Answer.from_dict(made().to_dict(), "book/3", "monday")
+    assert str(again).endswith("the kept answer of entry book/3: nothing was charged")
+    assert str(made(entry=None)).endswith("\nnot charged")
+
+
 def test_as_text():
     text = str(made())
-    assert text.splitlines()[0].split() == ["region", "n", "±", "95", "%", "m", "±", "95", "%"]
+    assert text.splitlines()[:3] == [
+        "region          n  95 % interval           m             95 % interval",
+        "north          10        4 to 16  2024-01-02  2024-01-01 to 2024-01-04",
+        "(missing)       0         0 to 4  2024-01-02  2024-01-01 to 2024-01-04",
+    ]
     assert text.endswith("A remark.\ncharged in entry book/3")
     assert "NOT PRIVATE" in str(made(private=False))
     many = made(
-        value={"region": list(range(30)), "n": [1] * 30}, raw={"n": np.ones(30).tolist()}, error95={"n": [1.0] * 30}
+        value={"region": list(range(30)), "n": [1] * 30},
+        raw={"n": np.ones(30).tolist()},
+        low={"n": [0.0] * 30},
+        high={"n": [2.0] * 30},
+        error95={"n": [1.0] * 30},
     )
+    assert "… 10 more rows" in many._repr_html_()
     assert "… 10 more rows" in str(many)
     assert len(many) == 30

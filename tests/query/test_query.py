@@ -6,7 +6,7 @@ import pytest
 
 import sitr
 from sitr.errors import InvalidArgument, NotAllowed
-from sitr.query.query import Grouping, Limits, Query
+from sitr.query.query import ONE_EACH, Grouping, Limits, Query
 from sitr.tables.expressions import Column
 from sitr.tables.relations import Scan
 from tests.tables import clinic
@@ -71,3 +71,39 @@ def test_limits_are_no_more_than_the_owner_allows():
     ):
         with pytest.raises(InvalidArgument):
             Limits(**wrong)
+
+
+def grouped(table, name):
+    return table.group_by(name).aggregate(n=sitr.count())
+
+
+def test_the_unit_is_no_key_under_any_name():
+    with clinic.database() as database:
+        visits = database.table("visits")
+        refused = [
+            (visits, "patient"),
+            (visits.filter(visits["age"] >= 18), "patient"),
+            (visits.derive(who=visits["patient"]), "who"),
+            (visits.select("age", who="patient"), "who"),
+            (visits.join("wards", on="ward"), "patient"),
+            (visits.join("wards", on="ward").join(visits.per_unit(n=sitr.count(bounds=(0, 9)))), "patient"),
+            (visits.per_unit("patient", rows=sitr.count(bounds=(0, 9))), "patient"),
+        ]
+        for table, name in refused:
+            with pytest.raises(NotAllowed, match="names the unit") as error:
+                grouped(table, name)
+            assert error.value.why == ONE_EACH
+        with pytest.raises(NotAllowed) as error:
+            database.sql("SELECT patient, COUNT(*) AS n FROM visits GROUP BY patient")
+        assert error.value.why == ONE_EACH
+        allowed = [
+            (visits.derive(patient=visits["age"]), "patient"),
+            (visits.derive(even=(visits["patient"] >= 50)), "even"),
+            (visits.select(patient="age"), "patient"),
+            (visits.per_unit("region", rows=sitr.count(bounds=(0, 9))), "rows"),
+            (visits.per_unit("region", rows=sitr.count(bounds=(0, 9))), "region"),
+            (visits.join("wards", on="ward"), "beds"),
+            (database.table("labs"), "ward"),  # each row is a unit
+        ]
+        for table, name in allowed:
+            grouped(table, name)

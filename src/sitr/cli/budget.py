@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..display import rounded_down, rounded_up
+from ..display import percent
 from ..units import ADJACENCIES
 from .book import book_options, head_record, limit_options, name_options, named, open_book
 from .declared import declaration_argument
 from .output import as_json, bracket_record, print_json, print_rows, print_table, warn_of_epsilon
+from .words import speaking_options
 
 if TYPE_CHECKING:
     from ..ledger import Budget, Ledger, Statement
@@ -37,6 +38,7 @@ def budget() -> None:
 @click.option("--disjoint-by", help="The name of blocks of which each unit is in exactly one, such as hospital.")
 @click.option("--per", help="The name of blocks that are part of the unit itself, such as month: it promises less.")
 @book_options
+@speaking_options()
 def create(
     name: str,
     analyst: str | None,
@@ -146,6 +148,7 @@ def list_budgets(url: str, anchor: Path | None, as_json: bool) -> None:
 @limit_options
 @click.option("--reason", required=True, help="Why; every report shows it, with the date.")
 @book_options
+@speaking_options()
 def raise_budget(
     name: str,
     analyst: str | None,
@@ -237,6 +240,7 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
 
 
 def _line(record: dict[str, Any]) -> tuple[str, ...]:
-    spent, left = 100 * record["spent"]["share"], 100 * record["remaining"]["share"]
+    spent = percent(record["spent"]["share"], spent=True)
+    left = percent(record["remaining"]["share"], spent=False)
     dates = ", ".join(change["at"][:10] for change in record["raised"])
-    return record["name"], record["promise"], f"{rounded_up(spent)} %", f"{rounded_down(left)} %", dates
+    return record["name"], record["promise"], spent, left, dates

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..display import rounded_up, scientific
-from ..errors import MissingExtra, SitrError
-from .query import answer_table
+from ..errors import SitrError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 MARK = "# Made by `sitr demo`, which makes it anew each time."
 ANALYST = "demo"
+SHOWN = 20  # rows of an answer
 PATIENTS, MOST_VISITS = 2000, 40
 REGIONS = {"north": 0.45, "south": 0.30, "east": 0.20, "west": 0.05}
 COMMON = ("anaemia", "asthma", "diabetes", "fracture", "hypertension", "influenza", "migraine", "pneumonia")
@@ -90,11 +90,7 @@ class Visit:
 
 
 def visit(folder: Path) -> Visit:
-    """Make the clinic in a folder, ask it three questions and one too many, and read its book.
-
-    Raises:
-        MissingExtra: DuckDB and Ibis are not installed.
-    """
+    """Make the clinic in a folder, ask it three questions and one too many, and read its book."""
     from ..session.beginning import begin
     from ..session.database import open
 
@@ -173,12 +169,8 @@ def _asked(title: str, text: str, code: str, question: Question, epsilon: float)
 
 def _made(folder: Path) -> Path:
     """Make the database and its declaration; what an earlier demo left is replaced, and nothing else is."""
-    try:
-        import duckdb
-        import ibis  # noqa: F401  # the session needs it
-        import pyarrow
-    except ImportError:
-        raise MissingExtra("the clinic needs DuckDB and Ibis.", do="pip install 'sitr[duckdb]'.") from None
+    import duckdb
+    import pyarrow
 
     declaration, data = folder / "clinic.toml", folder / "clinic.duckdb"
     folder.mkdir(parents=True, exist_ok=True)
@@ -250,11 +242,13 @@ def _tell_step(console: Console, number: int, step: Step) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from ..query.cells import cells
+
     console.print(Text(f"{number}. {step.title}", style="bold"))
     console.print(Text(step.text))
     console.print(Padding(Text(step.code, style="dim"), (0, 0, 0, 2), expand=False))
     if step.answer is not None:
-        head, rows = answer_table(step.answer)
+        head, rows = cells(step.answer, SHOWN)
         table = Table(*head, box=box.SIMPLE_HEAD)
         for place in range(len(step.answer.keys), len(head)):
             table.columns[place].justify = "right"

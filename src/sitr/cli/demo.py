@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..display import rounded_down, rounded_up
-from ..errors import MissingExtra
 from . import clinic
 from .figures import draw, folder_option
 from .output import as_json, print_json
@@ -66,15 +65,11 @@ def demo(folder: Path, story: bool, as_json: bool) -> None:
         click.echo(f'The clinic is there too: sitr query {told.declaration} "{clinic.COUNTS}" --epsilon 0.1')
 
 
-def _visited(folder: Path) -> clinic.Visit | None:
-    """The clinic; where its engine is not installed, the story is told without it."""
+def _visited(folder: Path) -> clinic.Visit:
     try:
         return clinic.visit(folder)
-    except MissingExtra as error:
-        click.echo(error, err=True)
     except OSError as error:
         raise click.ClickException(f"cannot write to {folder}: {error.strerror}.") from None
-    return None
 
 
 def _console() -> Console:

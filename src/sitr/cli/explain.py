@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
 from .output import as_json, bracket_record, print_json
+from .words import in_options, speaking_options
 
 if TYPE_CHECKING:
     from ..query.explanation import Explanation
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--error", help="Find the ε for this error: 500, or 5% of the declared size, for counts.")
 @click.option("--sql", "compiled", is_flag=True, help="Show what the engine would be asked.")
 @as_json
+@speaking_options()
 def explain(
     declaration: Path,
     sql: str | None,
@@ -38,10 +41,14 @@ def explain(
 
     SQL is a question such as "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", or - for standard input.
     """
+    if sum(price is not None for price in (epsilon, rho, error)) > 1:
+        raise click.UsageError("Say one of --epsilon, --rho and --error.")
     text, wrong = sql_text(sql, file), parsed_error(error)
     with open_declared(declaration, analyst, explaining=True) as database:
         question = asked(database, text, bounds)
         found = question.explain(epsilon=epsilon, delta=delta, rho=rho, **wrong)
+        notes = (*found.notes, *database.remarks(question.query, found))
+    found = replace(found, notes=tuple(map(in_options, notes)))
     if as_json:
         print_json(explanation_record(found))
         return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..display import rounded_up
+from ..display import percent
 from ..errors import SitrError
 from .book import EXISTING_FILE, book_options, head_record, ledger_option, open_book
 from .output import as_json, print_json, print_rows, print_table, write_new
@@ -231,7 +231,7 @@ def _verification_rows(found: Verification, anchored: bool) -> list[tuple[str, s
     rows += [("note", PROVES)] if anchored else []
     so_far = "" if found.valid else ", by the entries that hold"
     for name, (cost, delta) in found.spent.items():
-        rows.append(("spent", f"{name}: {rounded_up(100 * min(max(cost, delta), 1.0))} % of the budget{so_far}"))
+        rows.append(("spent", f"{name}: {percent(max(cost, delta), spent=True)} of the budget{so_far}"))
     return rows + [("remark", remark) for remark in found.remarks]
 
 

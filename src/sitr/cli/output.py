@@ -56,8 +56,13 @@ def print_rows(rows: list[tuple[str, str]]) -> None:
         click.echo(f"{name:<{width}}  {text}")
 
 
-def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]], *, numbers: int = 0) -> None:
     """Print a table; what people wrote into it is printed as it is, and can do nothing to a terminal.
+
+    Args:
+        columns: The head.
+        rows: The cells.
+        numbers: How many of the last columns stand on the right.
 
     Example:
         >>> print_table(("budget", "left"), [("clinic", "100 %")])
@@ -72,6 +77,8 @@ def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     from rich.table import Column, Table
 
     table = Table(*(Column(name, overflow="fold") for name in columns), box=box.SIMPLE_HEAD)
+    for column in table.columns[len(columns) - numbers :]:
+        column.justify = "right"
     for row in rows:
         table.add_row(*(_printable(cell) for cell in row))
     Console(highlight=False, markup=False, emoji=False).print(table)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ..display import rounded_down, scientific
+from ..display import percent, reckoned, rounded_down, scientific
 from ..errors import BudgetExceeded, NotPermitted, UnknownName
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
 from .output import as_json, on_terminal, print_json, print_table
+from .words import in_options, speaking_options
 
 if TYPE_CHECKING:
     from ..query.answer import Answer
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from ..session.database import Database
     from ..session.question import Question
 
-HAIR = 1 + 2.0**-38  # what a promise allows anyway (decision 0006): 0.1 three times is 0.3
 SHOWN = 200  # rows in a terminal; a file has all
 
 
@@ -33,6 +34,7 @@ SHOWN = 200  # rows in a terminal; a file has all
 @click.option("--yes", is_flag=True, help="Spend without being asked; needed where there is no terminal.")
 @click.option("--csv", "csv", type=click.Path(dir_okay=False), help="Write the table to this new file; - prints it.")
 @as_json
+@speaking_options()
 def query(
     declaration: Path,
     sql: str | None,
@@ -63,9 +65,18 @@ def query(
         if not yes and not _answered(database, operation):
             _confirm(database, question, question.explain(**price), purpose)
         with _file(csv) as write, _progress() as progress:
-            answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
+            answer = _released(question, price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
-    _tell(answer, csv, as_json)
+    _tell(replace(answer, notes=tuple(map(in_options, answer.notes))), csv, as_json)
+
+
+def _released(question: Question, price: dict[str, Any], *, purpose: str | None, **options: Any) -> Answer:
+    """The answer; a refusal says how much of the question would fit."""
+    try:
+        return question.release(**price, purpose=purpose, **options)
+    except BudgetExceeded as refusal:
+        target = question.explain(**price).target
+        raise question.database.refused(refusal, question.query, target, purpose) from None
 
 
 def _answered(database: Database, operation: str | None) -> bool:
@@ -81,15 +92,17 @@ def _answered(database: Database, operation: str | None) -> bool:
 
 def _confirm(database: Database, question: Question, bill: Explanation, purpose: str | None) -> None:
     """Show the bill, and ask."""
-    from ..session.database import NO_FIT
+    from ..query.explanation import NO_FIT
+    from ..query.remarks import unlisted
 
-    click.echo(f"{bill}\n", err=True)
+    notes = (*bill.notes, *unlisted(question.query, database.declared))
+    click.echo(f"{replace(bill, notes=tuple(map(in_options, notes)))}\n", err=True)
     for name, (left, after) in bill.remaining.items():
         if after == NO_FIT:
             raise BudgetExceeded(
                 f"budget {name!r}: {_price(bill)} does not fit into what is left, {left}.",
                 why="a promise is kept by stopping before it would break. Nothing was spent.",
-                do="ask for less: a smaller ε; or an owner raises the budget.",
+                do=database.fitting(question.query, bill.target, purpose),
             )
     left = "; ".join(_left(database, name, holder) for name, holder in database.budgets(question.query, purpose))
     if not click.confirm(f"Spend {_price(bill)}? {left} left", err=True):
@@ -108,7 +121,7 @@ def _left(database: Database, name: str, holder: dict[str, str]) -> str:
     dataset = name.partition("/")[0]
     left, promise = database.ledger.remaining(dataset, **holder), database.ledger.budget(dataset, **holder).promise
     plain = left.measure in ("epsilon", "rho")
-    amount = rounded_down(left.value * HAIR) if plain else f"{rounded_down(min(100 * left.share * HAIR, 100.0))} %"
+    amount = rounded_down(reckoned(left.value, spent=False)) if plain else percent(left.share, spent=False)
     return f"{amount} of {promise} ({name})"
 
 
@@ -160,6 +173,8 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _tell(answer: Answer, csv: str | None, as_json: bool) -> None:
+    from ..query.cells import cells
+
     if as_json:
         print_json(_record(answer) | ({"file": csv} if csv else {}))
         return
@@ -168,35 +183,13 @@ def _tell(answer: Answer, csv: str | None, as_json: bool) -> None:
     elif csv is not None:
         click.echo(csv)
     else:
-        print_table(*answer_table(answer))
+        head, rows = cells(answer, SHOWN)
+        print_table(head, rows, numbers=len(head) - len(answer.keys))
         if len(answer) > SHOWN:
             click.echo(f"… {len(answer) - SHOWN:,} more rows: ask again under this operation with --csv.", err=True)
     for note in answer.notes:
         click.echo(note, err=True)
-    click.echo(f"charged in entry {answer.entry}; operation {answer.operation}", err=True)
-
-
-def answer_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the head and the rows of an answer for people: each number with its 95 % interval."""
-    head = [*answer.keys, *(title for name in answer.raw for title in (name, "95 % interval"))]
-    rows = []
-    for place in range(min(len(answer), SHOWN)):
-        cells = [_key(answer.value[name][place]) for name in answer.keys]
-        for name in answer.raw:
-            low, high = answer.low[name][place], answer.high[name][place]
-            cells += [_number(answer.value[name][place]), f"{_number(low)} to {_number(high)}"]
-        rows.append(tuple(cells))
-    return tuple(head), rows
-
-
-def _key(value: Any) -> str:
-    return "(missing)" if value is None else str(value)
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:,.6g}"
-    return f"{value:,.0f}" if isinstance(value, (int, float)) else str(value)
+    click.echo(f"{answer.charged}; operation {answer.operation}", err=True)
 
 
 def _record(answer: Answer) -> dict[str, Any]:
@@ -208,6 +201,7 @@ def _record(answer: Answer) -> dict[str, Any]:
         "notes": list(answer.notes),
         "entry": answer.entry,
         "operation": answer.operation,
+        "kept": answer.kept,
         "time": answer.time.isoformat(),
         "version": answer.version,
     }

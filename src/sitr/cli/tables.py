@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..display import rounded_down
+from ..display import percent
 from .declared import declaration_argument
 from .output import as_json, print_json, print_rows, print_table
 
@@ -162,4 +162,4 @@ def _budgets(declared: Declaration) -> list[dict[str, Any]]:
 
 def _left(record: dict[str, Any]) -> str:
     left = record["remaining"]
-    return NOT_BEGUN if left is None else f"{rounded_down(100 * left['share'])} %"
+    return NOT_BEGUN if left is None else percent(left["share"], spent=False)

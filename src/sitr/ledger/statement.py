@@ -17,7 +17,7 @@ from ..accounting import (
     PoissonSampled,
 )
 from ..accounting.filters import MOST, WHOLE, Filter, RDPFilter, ZCDPFilter
-from ..display import rounded_down, rounded_up, scientific
+from ..display import percent, reckoned, rounded_down, rounded_up, scientific
 from ..errors import BudgetExceeded, SitrError
 from .budget import Budget, Keeper
 from .entry import Head
@@ -180,12 +180,10 @@ def amount_text(amount: Amount, *, spent: bool) -> str:
         '20.0 % of the budget (ρ 0.124)'
     """
     rounded = rounded_up if spent else rounded_down
-    # What a promise allows anyway (decision 0006): 0.1 three times is 0.3.
-    hair = 1 - 2.0**-38 if spent else 1 + 2.0**-38
+    value, mass = (reckoned(one, spent=spent) for one in (amount.value, amount.delta))
     signs = {"epsilon": "ε", "rho": "ρ", "rdp": f"Rényi divergence of order {amount.order or 0:.4g}:"}
-    delta = f", δ {scientific(amount.delta * hair, up=spent)}" if amount.delta else ""
-    share = rounded(min(100 * amount.share * hair, 100.0))
-    return f"{share} % of the budget ({signs[amount.measure]} {rounded(amount.value * hair)}{delta})"
+    delta = f", δ {scientific(mass, up=spent)}" if mass else ""
+    return f"{percent(amount.share, spent=spent)} of the budget ({signs[amount.measure]} {rounded(value)}{delta})"
 
 
 def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> BudgetExceeded:
@@ -203,10 +201,7 @@ def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> B
     cost, left = filter.cost(event), filter.remaining()
     short = []
     if used[0] + units[0] > MOST:
-        rest = left[filter.parameter]
-        digits = _digits(cost, rest)
-        shown = rounded_up(cost, digits), rounded_down(rest, digits), rounded_up(cost - rest)
-        short.append("{}: {} requested, {} left, short by {}".format(_measure(filter), *shown))
+        short.append(_short(filter, cost, left[filter.parameter]))
     if used[1] + units[1] > MOST:
         mass, kept = event.infinite_mass, left["delta"]
         shown = scientific(mass, up=True), scientific(kept, up=False), scientific(mass - kept, up=True)
@@ -317,7 +312,12 @@ def _digits(cost: float, left: float) -> int:
     return min(max(3, 2 - math.floor(math.log10((cost - left) / left))), 17)
 
 
-def _measure(filter: Filter) -> str:
+def _short(filter: Filter, cost: float, rest: float) -> str:
+    """What was requested and what is left: in ε or ρ, or in parts of a budget whose measure nobody names a price in."""
+    sign, unit = ("ρ: " if isinstance(filter, ZCDPFilter) else "ε: "), ""
     if isinstance(filter, RDPFilter):
-        return f"Rényi divergence of order {filter.alpha:.4g}"
-    return "ρ" if isinstance(filter, ZCDPFilter) else "ε"
+        sign, unit, cost, rest = "", " %", 100 * cost / filter.limit, 100 * rest / filter.limit
+    digits = _digits(cost, rest)
+    requested, left, short = rounded_up(cost, digits), rounded_down(rest, digits), rounded_up(cost - rest)
+    of = " of it" if unit else ""
+    return f"{sign}{requested}{unit}{of} requested, {left}{unit} left, short by {short}{unit}"

@@ -13,6 +13,7 @@ from .. import _validate
 from ..accounting import Event
 from ..errors import InvalidArgument, MissingExtra
 from ..release import NOT_PRIVATE, Release
+from .cells import cells, decimals, interval_text, number_text
 from .half_widths import half_width
 
 FORMULAS = tuple("=+-@＝＋－＠|%")  # a spreadsheet may take a text that begins so for a formula or a command
@@ -47,7 +48,7 @@ class Estimate:
 
     Example:
         >>> print(Estimate(120.0, 110.5, 129.5))
-        120 (from 110.5 to 129.5 with 95 %)
+        120.0 (from 110.5 to 129.5 with 95 %)
     """
 
     value: float
@@ -55,7 +56,9 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.6g} (from {self.low:.6g} to {self.high:.6g} with 95 %)"
+        digits = decimals([(self.high - self.low) / 2])
+        interval = interval_text(self.low, self.high, digits)
+        return f"{number_text(self.value, digits)} (from {interval} with 95 %)"
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Answer(Release):
         additive: For aggregates that may be added up: their noise.
         notes: Remarks for people.
         operation: The id under which the ledger keeps it.
+        kept: Whether it was given before, and is given again for nothing.
     """
 
     keys: tuple[str, ...] = ()
@@ -81,6 +85,7 @@ class Answer(Release):
     additive: Mapping[str, Additive] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     operation: str | None = None
+    kept: bool = field(default=False, compare=False)
 
     def __len__(self) -> int:
         return len(next(iter(self.value.values()), ()))
@@ -198,35 +203,36 @@ class Answer(Release):
             },
             notes=tuple(content["notes"]),
             operation=operation,
+            kept=True,
         )
 
     def __str__(self) -> str:
-        rows = [self._shown(place) for place in range(min(len(self), SHOWN))]
-        head = [*self.keys, *(title for name in self.raw for title in (name, "± 95 %"))]
-        widths = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in [head, *rows]]
-        if len(self) > SHOWN:
-            lines.append(f"… {len(self) - SHOWN} more rows")
-        charged = f"charged in entry {self.entry}" if self.entry else "not charged"
-        return "\n".join([*lines, *self.notes, f"{charged}{'' if self.private else f'; {NOT_PRIVATE}'}"])
+        head, rows = cells(self, SHOWN)
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        sides = [str.ljust] * len(self.keys) + [str.rjust] * (len(head) - len(self.keys))
+        lines = [
+            "  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
+            for row in [head, *rows]
+        ]
+        lines += [self._more()] if len(self) > SHOWN else []
+        return "\n".join([*lines, *self.notes, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"])
 
-    def _shown(self, place: int) -> list[str]:
-        cells = [str(self.value[name][place]) for name in self.keys]
-        for name in self.raw:
-            cells += [_number(self.value[name][place]), _number(self.error95[name][place])]
-        return cells
+    @property
+    def charged(self) -> str:
+        """Where it was charged, for people: a kept answer cost nothing when it was asked for again."""
+        if self.entry is None:
+            return "not charged"
+        if self.kept:
+            return f"the kept answer of entry {self.entry}: nothing was charged"
+        return f"charged in entry {self.entry}"
+
+    def _more(self) -> str:
+        return f"… {len(self) - SHOWN:,} more rows"
 
     def _repr_html_(self) -> str:
-        frame = self.to_pandas()
-        return str(frame.to_html(index=False, max_rows=SHOWN))
-
-
-def _number(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, (int, np.integer)):
-        return f"{value:,}"
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+        head, rows = cells(self, SHOWN)
+        frame = _imported("pandas").DataFrame(rows, columns=head)
+        return str(frame.to_html(index=False)) + (f"<p>{self._more()}</p>" if len(self) > SHOWN else "")
 
 
 def _cell(value: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..accounting import Bracket
 from ..accounting.notation import event_text
-from ..display import rounded_up, scientific
+from ..display import reckoned, rounded_up, scientific
 from ..errors import InvalidArgument
 from ..tables.relations import one_row_per_unit
 from .aggregates import Aggregate
@@ -19,7 +19,7 @@ from .facts import Facts
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
 from .planner import Plan, Target
 
-HAIR = 1 - 2.0**-38  # what a promise allows anyway (decision 0006): a release of ε = 0.5 costs no 0.501
+NO_FIT = "does not fit"  # what is said to be left after an event that a budget has no room for
 TYPICAL = 1000.0  # rows of a group, where nothing is known of its size
 
 
@@ -63,12 +63,12 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [self._cost(), "", *self._measurements(), "", *self._errors(), self._bounding()]
-        lines += [f"budget {name}: {left} left, {after} after this." for name, (left, after) in self.remaining.items()]
+        lines += [_budget(name, left, after) for name, (left, after) in self.remaining.items()]
         return "\n".join([*lines, *self.notes])
 
     def _cost(self) -> str:
         delta = f" at δ = {scientific(self.target.delta)}" if self.target.delta else ""
-        cost = rounded_up(float(self.epsilon) * HAIR)
+        cost = rounded_up(reckoned(float(self.epsilon), spent=True))
         return f"This would cost ε = {cost}{delta}. Nothing has been read."
 
     def _measurements(self) -> list[str]:
@@ -86,35 +86,47 @@ class Explanation:
         return [f"{name.ljust(width)}  {error}" for name, error in rows]
 
     def _error(self, name: str, aggregate: Aggregate) -> str:
-        if name not in self.errors:
-            return "told with the answer: it depends on how close together the values are"
-        return f"± {self.errors[name]:.4g}{self._at(aggregate)}"
+        return f"± {self.errors[name]:.4g}{self._at(name, aggregate)}"
 
-    def _at(self, aggregate: Aggregate) -> str:
+    def _at(self, name: str, aggregate: Aggregate) -> str:
+        measured = self.plan.measurements[self.plan.places[name]]
+        if isinstance(measured, Ranks):
+            unit = {"date": " days", "timestamp": " seconds"}.get(measured.measure.grid.kind, "")
+            return f"{unit} in a group of {self.size:,.0f} rows, spread evenly"
         ratio = aggregate.kind in ("mean", "variance", "stddev", "covariance", "correlation")
         return f" in a group of {self.size:,.0f} rows" if ratio else ""
 
     def _bounding(self) -> str:
-        bound = self.plan.bound
-        if bound is None:
+        if self.plan.bound is None:
             return "Each row is a unit of its own: none is dropped."
-        if one_row_per_unit(self.plan.query.relation):
-            return "A unit has one row here: none is dropped."
-        if bound.rows is not None:
-            what = f"{_some(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
-        else:
-            groups, rows = bound.groups or 1, bound.rows_per_group or 1
-            what = f"{_some(groups, 'group')} of a unit, and {_some(rows, 'row')} in each, are kept at most"
-        if self.kept is None:
-            return f"{what}. How many rows that drops is not known: declare expected_units and expected_rows."
-        dropped = 100 * (1 - self.kept)
-        # A release does not see the few units with the most rows, and a bound on groups may drop more than one on rows.
-        least = "at least " if self.facts.sizes or bound.rows is None else ""
-        if dropped >= 1:
-            part = f"{least}about {dropped:.2g} % of the rows"
-        else:
-            part = "few of the rows that were seen" if least else "about 1 % of the rows or less"
-        return f"{what}: that drops {part} ({self.facts.source})."
+        return next(iter(bounding(self.plan, self.facts)), "A unit has one row here: none is dropped.")
+
+
+def bounding(plan: Plan, facts: Facts) -> tuple[str, ...]:
+    """Return in a sentence what is kept of a unit, and about how much that drops; nothing where nothing is dropped."""
+    bound = plan.bound
+    if bound is None or one_row_per_unit(plan.query.relation):
+        return ()
+    if bound.rows is not None:
+        what = f"{_some(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
+    else:
+        groups, rows = bound.groups or 1, bound.rows_per_group or 1
+        what = f"{_some(groups, 'group')} of a unit, and {_some(rows, 'row')} in each, are kept at most"
+    kept = facts.kept(bound.l1)
+    if kept is None:
+        return (f"{what}. How many rows that drops is not known: declare expected_units and expected_rows.",)
+    dropped = 100 * (1 - kept)
+    # A release does not see the few units with the most rows, and a bound on groups may drop more than one on rows.
+    least = "at least " if facts.sizes or bound.rows is None else ""
+    if dropped >= 1:
+        part = f"{least}about {dropped:.2g} % of the rows"
+    else:
+        part = "few of the rows that were seen" if least else "about 1 % of the rows or less"
+    return (f"{what}: that drops {part} ({facts.source}).",)
+
+
+def _budget(name: str, left: str, after: str) -> str:
+    return f"budget {name}: {left} left{': this does not fit' if after == NO_FIT else f', {after} after this'}."
 
 
 def explained(
@@ -130,8 +142,8 @@ def explained(
     size = TYPICAL
     if facts.rows is not None and plan.groups:
         size = max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
-    notes += _few_units(plan, facts)
-    errors = {name: error for name in plan.query.aggregates if (error := _error(plan, name, size)) is not None}
+    notes += (*_few_units(plan, facts), *_beside(plan))
+    errors = {name: _error(plan, name, size) for name in plan.query.aggregates}
     return Explanation(
         plan=plan,
         target=target,
@@ -156,6 +168,21 @@ def _few_units(plan: Plan, facts: Facts) -> tuple[str, ...]:
         f"No group can be named: that takes {needed[0]:,} units, and there are about {facts.units:,.0f}. "
         "Bound the groups of a unit (max_groups_per_unit), declare the categories, or spend more.",
     )
+
+
+def _beside(plan: Plan) -> tuple[str, ...]:
+    """A remark where rows without a value are counted beside a mean, which takes noise of its own."""
+    notes = []
+    for place, one in enumerate(plan.measurements):
+        if isinstance(one, Sums) and one.design.missing:
+            asked = [(name, plan.query.aggregates[name]) for name, at in plan.places.items() if at == place]
+            counts = ", ".join(name for name, aggregate in asked if aggregate.value is None)
+            values = " and ".join(str(measure.value) for measure in one.measures.values())
+            notes.append(
+                f"{counts}: rows without {values} are counted too, which takes more noise. Where they are of no use, "
+                'nulls = "drop" in the declaration makes the count more exact.'
+            )
+    return tuple(notes)
 
 
 def _some(count: int, what: str) -> str:
@@ -210,7 +237,7 @@ def _noise(one: Measurement) -> str:
     return f"{one.noise.kind}, ± {width:.3g} {'units' if isinstance(one, Units) else 'rows'}"
 
 
-def _error(plan: Plan, name: str, size: float) -> float | None:
+def _error(plan: Plan, name: str, size: float) -> float:
     """About what the interval of an aggregate reaches to either side, in a group of so many rows spread evenly."""
     aggregate, measured = plan.query.aggregates[name], plan.measurements[plan.places[name]]
     if isinstance(measured, Sums):
@@ -220,7 +247,8 @@ def _error(plan: Plan, name: str, size: float) -> float | None:
         return _half(additive(np.zeros((1, 1)), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True))
     if isinstance(measured, Groups):
         return _half(additive(np.zeros((1, 1)), np.ones(1), measured.selection.scale, "laplace", integers=True))
-    return None
+    place = list(measured.wanted).index(name)
+    return float(measured.mechanism.expected_errors(size)[place]) * float(measured.measure.grid.step)
 
 
 def _half(one: Estimated) -> float:

@@ -12,10 +12,25 @@ from ..errors import InvalidArgument, NotAllowed
 from ..tables.declaration import Declaration
 from ..tables.domains import Domain
 from ..tables.expressions import Column, Constant, Expression
-from ..tables.relations import Relation, column_name, has_unit, per_unit_within, private_tables, rows_per_unit
+from ..tables.relations import (
+    Derive,
+    Filter,
+    Join,
+    PerUnit,
+    Relation,
+    Scan,
+    Select,
+    column_name,
+    has_unit,
+    per_unit_within,
+    private_tables,
+    rows_per_unit,
+    table_of,
+)
 from ..tables.tally import Bound, Key
 from .aggregates import Aggregate
 
+ONE_EACH = "every group would be one person."  # why no query is grouped by the unit
 MOST_GROUPS = 10**7  # that may be listed
 MOST_NUMBERS = 1000  # whole numbers between declared bounds that are keys by themselves
 
@@ -105,6 +120,13 @@ class Query:
             raise InvalidArgument("two columns of the answer have one name.")
         for aggregate in self.aggregates.values():
             aggregate.check(schema)
+        for one in self.groupings:
+            if isinstance(one.value, Column) and _names_unit(one.value.name, self.relation, declared):
+                raise NotAllowed(
+                    f"{one.name} names the unit, and is grouped by.",
+                    why=ONE_EACH,
+                    do="count units with count_units(); or group by what per_unit(...) finds for each of them.",
+                )
         self.keys(declared)
 
     def keys(self, declared: Declaration) -> tuple[Key, ...]:
@@ -139,6 +161,24 @@ class Query:
             "aggregates": {name: one.to_dict() for name, one in self.aggregates.items()},
             "limits": {name: value for name, value in vars(self.limits).items() if value is not None},
         }
+
+
+def _names_unit(name: str, relation: Relation, declared: Declaration) -> bool:
+    """Whether a column is that of the unit, under its own name or another."""
+    if isinstance(relation, Scan):
+        return table_of(declared, relation.table).unit == name
+    if isinstance(relation, Join):
+        side = relation.left if name in relation.left.schema(declared) else relation.right
+        return _names_unit(name, side, declared)
+    if isinstance(relation, Select):
+        return _names_unit(dict(relation.columns)[name], relation.source, declared)
+    if isinstance(relation, Derive) and name in (made := dict(relation.columns)):
+        value = made[name]
+        return isinstance(value, Column) and _names_unit(value.name, relation.source, declared)
+    if isinstance(relation, PerUnit) and name not in relation.keys:
+        return False
+    assert isinstance(relation, (Filter, Derive, PerUnit))
+    return _names_unit(name, relation.source, declared)
 
 
 def _texts(values: tuple[Any, ...] | None) -> list[str] | None:

@@ -10,20 +10,21 @@ from types import TracebackType
 from typing import Any
 
 from .. import _validate
-from ..accounting import Event, choose_filter
-from ..display import rounded_down
-from ..errors import InvalidArgument, InvalidDeclaration, NotPermitted, SitrError
+from ..accounting import Event
+from ..display import percent
+from ..errors import BudgetExceeded, InvalidArgument, InvalidDeclaration, LedgerError, NotPermitted, SitrError
 from ..ledger import Budget, Ledger
-from ..ledger.statement import Amount
+from ..query.explanation import NO_FIT, Explanation
 from ..query.facts import Facts
+from ..query.planner import Target, plan
 from ..query.query import Query
+from ..query.remarks import unlisted
 from ..tables.declaration import Declaration
 from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within, private_tables, table_of
 from ..tables.source import Source
 from .question import Question, datasets
+from .room import Room, largest
 from .table import PrivateTable
-
-NO_FIT = "does not fit"  # what is said to be left after an event that a budget has no room for
 
 
 class Database:
@@ -99,12 +100,63 @@ class Database:
     def remaining(self, query: Query, event: Event) -> dict[str, tuple[str, str]]:
         """Return for each budget that a query falls under what is left now, and after an event."""
         found = {}
-        for name, holder in self.budgets(query):
+        for name, room in self._rooms(query).items():
+            share = room.after(event)
+            after = NO_FIT if share is None else percent(share, spent=False)
+            found[name] = (f"{percent(room.left.share, spent=False)} of {room.budget.promise}", after)
+        return found
+
+    def affordable(self, query: Query, target: Target, purpose: str | None = None) -> float | None:
+        """Return the largest ε, or ρ, of three digits at which a query fits into what is left; None where none does.
+
+        Args:
+            query: What is asked.
+            target: A price that does not fit.
+            purpose: What for; a budget for that purpose has to have room as well.
+        """
+        rooms, facts = self._rooms(query, purpose).values(), self.facts(query.relation)
+
+        def fits(amount: float) -> bool:
+            less = replace(target, **{"rho" if target.epsilon is None else "epsilon": amount})
+            try:
+                event = plan(query, self.declared, less, facts).event
+            except SitrError:  # so little that its noise cannot be drawn
+                return False
+            return all(room.after(event) is not None for room in rooms)
+
+        return largest(fits, target.epsilon or target.rho or 1.0)
+
+    def fitting(self, query: Query, target: Target, purpose: str | None = None) -> str:
+        """Say how much of a question that does not fit is paid for by what is left."""
+        found = self.affordable(query, target, purpose)
+        if found is not None:
+            return f"what is left pays for {'ρ' if target.epsilon is None else 'ε'} = {found:g} of this question."
+        mass = plan(query, self.declared, target, self.facts(query.relation)).event.infinite_mass
+        if any(mass > room.left.delta for room in self._rooms(query, purpose).values()):
+            return "its δ does not fit, whatever its ε: ask for a smaller δ, or declare what is grouped by."
+        return "at no price does this question fit into what is left; an owner may raise the budget."
+
+    def remarks(self, query: Query, explained: Explanation) -> tuple[str, ...]:
+        """Return what else an analyst is told of a question: what may not be meant, and how much of it still fits."""
+        notes = unlisted(query, self.declared)
+        if all(after != NO_FIT for _, after in explained.remaining.values()):
+            return notes
+        return (*notes, f"This does not fit: {self.fitting(query, explained.target)}")
+
+    def refused(
+        self, refusal: BudgetExceeded, query: Query, target: Target, purpose: str | None = None
+    ) -> BudgetExceeded:
+        """Return a refusal of the ledger with what an analyst can do about it: how much of the question still fits."""
+        try:
+            return BudgetExceeded(refusal.what, why=refusal.why, do=self.fitting(query, target, purpose))
+        except LedgerError:  # an analyst of PostgreSQL may not see every budget
+            return refusal
+
+    def _rooms(self, query: Query, purpose: str | None = None) -> dict[str, Room]:
+        found = {}
+        for name, holder in self.budgets(query, purpose):
             dataset = name.partition("/")[0]
-            left, budget = self.ledger.remaining(dataset, **holder), self.ledger.budget(dataset, **holder)
-            share = _share_after(left, budget, event)
-            after = NO_FIT if share is None else _percent(share)
-            found[name] = (f"{_percent(left.share)} of {budget.promise}", after)
+            found[name] = Room(self.ledger.budget(dataset, **holder), self.ledger.remaining(dataset, **holder))
         return found
 
     def budgets(self, query: Query, purpose: str | None = None) -> list[tuple[str, dict[str, str]]]:
@@ -117,27 +169,6 @@ class Database:
             shares = [(f"{dataset}/{kind}/{who}", {kind: who}) for kind, who in holders.items()]
             found += [(name, holder) for name, holder in shares if name in known]
         return found
-
-
-def _percent(share: float) -> str:
-    hair = 1 + 2.0**-38  # what a promise allows anyway (decision 0006)
-    return f"{rounded_down(min(100 * share * hair, 100.0))} %"
-
-
-def _share_after(left: Amount, budget: Budget, event: Event) -> float | None:
-    """Which part of a budget is left after an event; None where it does not fit, or has no price in its measure."""
-    kept = budget.filter()
-    if left.order is not None:  # a budget that was raised keeps its order
-        kept = choose_filter(budget.epsilon or 0.0, budget.delta or 0.0, alpha=left.order, adjacency=budget.adjacency)
-    try:
-        cost = kept.cost(event)
-    except SitrError:
-        return None
-    mass, whole = event.infinite_mass, kept.remaining()
-    if cost > left.value or mass > left.delta:
-        return None
-    shares = [(left.value - cost) / whole[kept.parameter]]
-    return min(shares + ([(left.delta - mass) / whole["delta"]] if whole["delta"] else []))
 
 
 def open(
@@ -196,7 +227,7 @@ def _book(declared: Declaration, ledger: Ledger | str | Path | None) -> Ledger:
         raise InvalidDeclaration(
             "the declaration names no ledger, or not its id.",
             why="without the id, a new book in its place would forget what was spent.",
-            do="sitr budget begin DECLARATION makes the book and writes its id; ledger='memory://' tries things out.",
+            do="sitr budget begin DECLARATION makes the book and writes its id; ledger='memory://' needs none.",
         )
     return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id)
 
@@ -234,7 +265,8 @@ def _budget(declared: Declaration, place: str, limits: Mapping[str, Any]) -> Bud
     try:
         return Budget(**amounts, adjacency=declared.adjacency, unit=declared.unit)
     except InvalidArgument as error:
-        raise InvalidDeclaration(f"{place}: {error.what}", why=error.why, do=error.do) from None
+        such = "epsilon = 1.0; epsilon = 1.0 and delta = 1e-6; or rho = 0.1."
+        raise InvalidDeclaration(f"{place}: {error.what}", why=error.why, do=such) from None
 
 
 def connect(declared: Declaration, frames: Mapping[str, Any] | None = None, memory: str | None = None) -> Source:

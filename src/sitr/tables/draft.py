@@ -81,7 +81,7 @@ class Draft:
         >>> drafted = Draft("clinic", (Found("visits", {"patient": "integer", "cost": "float"}),))
         >>> print(*drafted.places, sep=", ")
         budgets.clinic.epsilon, tables.visits.unit, tables.visits.max_rows_per_unit
-        >>> 'cost = { type = "float" }  # bounds = [0, 100]' in drafted.text
+        >>> 'cost = { type = "float" }  # or { type = "float", bounds = [0, 100] }' in drafted.text
         True
     """
 
@@ -162,14 +162,14 @@ def _table(table: Found, *, first: bool, example: bool) -> str:
     lines += _SETTINGS_EXPLAINED if first else _SETTINGS
     lines.append(f"[{name}.columns]")
     lines += _COLUMNS_EXPLAINED if first else []
-    lines += [f"{_key(name)} = {{ type = {_text(kind)} }}{_remark(kind)}" for name, kind in table.columns.items()]
+    lines += [f"{_key(name)} = {_column(kind)}" for name, kind in table.columns.items()]
     lines += [f"# {_key(name)}: {kind}, a type that sitr does not read" for name, kind in table.unreadable.items()]
     return "\n".join(lines) + "\n"
 
 
 _SETTINGS_EXPLAINED = [
-    f'unit = ""  # {TO_FILL_IN}: the column that names the unit; or "row", where each row is a unit of its own;',
-    '#   or { through = "stays", on = { stay_id = "id" } }, where another table has that column',
+    f'unit = ""  # {TO_FILL_IN}: the column that names the unit; or "row", where each row is a unit of its own',
+    '# unit = { through = "stays", on = { stay_id = "id" } }  # in its place, where another table has that column',
     f"# max_rows_per_unit = 10  # {TO_FILL_IN}, unless each row is a unit: of one that has more, only so many are read",
     "# expected_units = 10_000  # about how many there are, if that is public: then answers are planned better,",
     "# expected_rows = 30_000  #   and `sitr explain` says how wrong they will be",
@@ -183,18 +183,22 @@ _SETTINGS = [
 ]
 _COLUMNS_EXPLAINED = [
     "# bounds are needed for sums and means: what lies outside is moved to the nearer end. categories are the groups",
-    "# that answers list. Both are public. Columns that nobody needs are better taken out.",
+    "# that answers list. Both are public. What stands behind # or may take the place of what stands before it.",
+    "# Columns that nobody needs are better taken out.",
 ]
-_REMARKS = {
+_HINTS = {
     "boolean": "",
-    "string": '  # categories = ["north", "south"]',
-    "date": "  # bounds = [2020-01-01, 2026-12-31]",
-    "timestamp": "  # bounds = [2020-01-01T00:00:00, 2026-12-31T23:59:59]",
+    "string": 'categories = ["north", "south"]',
+    "date": "bounds = [2020-01-01, 2026-12-31]",
+    "timestamp": "bounds = [2020-01-01T00:00:00, 2026-12-31T23:59:59]",
 }
 
 
-def _remark(kind: str) -> str:
-    return _REMARKS.get(kind, "  # bounds = [0, 100]")
+def _column(kind: str) -> str:
+    """The settings of a column, and beside them what may stand in their place."""
+    hint = _HINTS.get(kind, "bounds = [0, 100]")
+    more = f"  # or {{ type = {_text(kind)}, {hint} }}" if hint else ""
+    return f"{{ type = {_text(kind)} }}{more}"
 
 
 def _text(value: str) -> str:
@@ -336,10 +340,11 @@ def _typed(names: Sequence[str], types: Mapping[str, str] | None) -> dict[str, s
     if missing or unknown:
         wrong = [f"no type for {', '.join(missing)}"] if missing else []
         wrong += [f"no column {', '.join(unknown)}"] if unknown else []
+        such = ",".join(f"{name}={given.get(name, 'string')}" for name in names)
         raise InvalidArgument(
             f"types: {'; '.join(wrong)}.",
             why="a text file has no types, and to guess them would be to read values.",
-            do=f"give each column one of {', '.join(TYPES)}.",
+            do=f"--types {such}; the types are {', '.join(TYPES)}.",
         )
     return {name: checked_type(name, given[name]) for name in names}
 
@@ -374,11 +379,9 @@ def _described(name: str, schema: Mapping[str, Any], source: str | None = None) 
 
 
 def _parquet_schema(path: Path) -> Mapping[str, Any]:
-    try:
-        import ibis
-        import pyarrow.parquet
-    except ImportError:
-        raise _missing() from None
+    import ibis
+    import pyarrow.parquet
+
     try:
         return dict(ibis.Schema.from_pyarrow(pyarrow.parquet.read_schema(path)).items())
     except Exception:  # whatever it is, it may quote what the file holds
@@ -387,10 +390,8 @@ def _parquet_schema(path: Path) -> Mapping[str, Any]:
 
 
 def _duckdb_tables(path: Path) -> tuple[Found, ...]:
-    try:
-        import ibis
-    except ImportError:
-        raise _missing() from None
+    import ibis
+
     try:
         connection = ibis.duckdb.connect(str(path), read_only=True)
         try:
@@ -450,7 +451,3 @@ def _some(tables: tuple[Found, ...], place: str) -> tuple[Found, ...]:
 
 def _called(table: Found) -> str:
     return table.name if table.source is None else table.source
-
-
-def _missing() -> MissingExtra:
-    return MissingExtra("DuckDB and Ibis are not installed.", do="pip install 'sitr[duckdb]'.")

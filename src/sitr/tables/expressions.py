@@ -5,7 +5,6 @@ They are our own, so that what may be asked is a list that can be read; `emitter
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -462,8 +461,7 @@ def expression(value: Any) -> Expression:
 
 def unknown_column(name: str, schema: Schema) -> InvalidArgument:
     """Return the refusal of a name that is no column."""
-    close = difflib.get_close_matches(name, schema, 1)
-    hint = f"Did you mean {close[0]!r}? " if close else ""
+    hint = _validate.meant(name, schema)
     return InvalidArgument(f"there is no column {_validate.shown(name)}.", do=f"{hint}Columns: {', '.join(schema)}.")
 
 

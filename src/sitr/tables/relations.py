@@ -6,7 +6,6 @@ Every relation here is stable: the rows of a unit in the result depend on the ro
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -267,11 +266,9 @@ class PerUnit(Relation):
 def table_of(declared: Declaration, name: str) -> Table:
     """Return a declared table, or refuse a name that is none."""
     if name not in declared.tables:
-        close = difflib.get_close_matches(name, declared.tables, 1)
-        hint = f"Did you mean {close[0]!r}? " if close else ""
         raise NotAllowed(
             f"there is no table {_validate.shown(name)} in the declaration.",
-            do=f"{hint}Tables: {', '.join(declared.tables)}.",
+            do=f"{_validate.meant(name, declared.tables)}Tables: {', '.join(declared.tables)}.",
         )
     return declared.tables[name]
 

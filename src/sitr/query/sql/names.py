@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,10 +135,9 @@ def matching(identifier: exp.Identifier, names: Iterable[str], what: str) -> str
         return near[0]
     if near:
         raise NotAllowed(f"{_validate.shown(wanted)} may be {' or '.join(near)}.", do=f'use quotes: "{near[0]}".')
-    close = difflib.get_close_matches(wanted, names, 1)
-    hint = f"Did you mean {close[0]!r}? " if close else ""
     raise NotAllowed(
-        f"there is no {what} {_validate.shown(wanted)}.", do=f"{hint}Known here: {', '.join(names) or 'nothing'}."
+        f"there is no {what} {_validate.shown(wanted)}.",
+        do=f"{_validate.meant(wanted, names)}Known here: {', '.join(names) or 'nothing'}.",
     )
 
 

@@ -17,7 +17,7 @@ from ...tables.relations import PerUnit, UnitAggregate, has_unit, is_public
 from .. import aggregates
 from ..aggregates import OF_RANKS, Aggregate
 from ..answer import Answer
-from ..query import Grouping, Limits, Query
+from ..query import ONE_EACH, Grouping, Limits, Query
 from .dialect import Options, read
 from .expressions import Values, row_values
 from .functions import Asked, has_aggregate, is_aggregate, read_aggregate
@@ -140,7 +140,7 @@ class _Statement:
             if self.scope.is_unit(node):
                 raise NotAllowed(
                     "the outermost SELECT is grouped by the unit.",
-                    why="every group would be one person.",
+                    why=ONE_EACH,
                     do="group a subquery by the unit, and aggregate what it finds for each.",
                 )
             value = values.of(node)

@@ -1,0 +1,34 @@
+"""Remarks: a category that nobody declared is pointed out, wherever it is compared."""
+
+import sitr
+from sitr.query.remarks import unlisted
+from tests.tables import clinic
+
+
+def remarks(database, table):
+    return unlisted(table.aggregate(n=sitr.count()).query, database.declared)
+
+
+def test_a_category_that_is_not_declared():
+    said = "'nroth' is no declared category of region. Did you mean 'north'?"
+    with clinic.database() as database:
+        visits = database.table("visits")
+        wrong = visits["region"] == "nroth"
+        for table in (
+            visits.filter(wrong),
+            visits.filter(~(wrong & (visits["age"] >= 18))),
+            visits.filter(visits["region"].isin(["north", "nroth"])),
+            visits.derive(there=wrong.choose(1, 0)),
+            visits.filter(wrong).join("wards", on="ward"),
+            visits.filter(wrong).derive(again=wrong),
+        ):
+            assert remarks(database, table) == (said,)
+        moved = visits.select("age", home="region")
+        assert remarks(database, moved.filter(moved["home"] != "x")) == ("'x' is no declared category of home.",)
+
+
+def test_what_is_declared_or_has_no_categories_is_not_remarked_on():
+    with clinic.database() as database:
+        visits = database.table("visits")
+        assert remarks(database, visits.filter((visits["region"] == "north") & (visits["ward"] == "z"))) == ()
+        assert remarks(database, visits.filter(visits["region"].isin(["north", "south"]))) == ()

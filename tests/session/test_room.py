@@ -1,0 +1,79 @@
+"""What still fits: the forecast agrees with the ledger, and names an ε that the ledger then takes."""
+
+import pytest
+
+import sitr
+from sitr.accounting import ApproximateDP, PureDP
+from sitr.errors import BudgetExceeded, LedgerUnavailable
+from sitr.ledger import Budget, Ledger
+from sitr.query.planner import Target
+from sitr.session.room import Room, largest
+from tests.tables import clinic
+
+
+def content(**limits):
+    return clinic.CONTENT | {"budgets": {"clinic": limits}}
+
+
+def counted(database):
+    return database.table("visits").aggregate(n=sitr.count())
+
+
+def test_a_budget_is_full_where_the_ledger_says_so():
+    ledger = Ledger.open("memory://")
+    ledger.create_budget("clinic", Budget(epsilon=1.0))
+    for _ in range(10):
+        room = Room(ledger.budget("clinic"), ledger.remaining("clinic"))
+        assert room.after(PureDP(epsilon=0.1)) is not None
+        ledger.reserve("clinic", PureDP(epsilon=0.1), analyst="amina")
+    room = Room(ledger.budget("clinic"), ledger.remaining("clinic"))
+    assert room.after(PureDP(epsilon=1e-6)) is None
+    assert room.after(ApproximateDP(epsilon=0.0, delta=1e-9)) is None
+
+
+@pytest.mark.parametrize("most", [0.41, 0.9999, 1e-3, 3.999])
+def test_the_largest_of_three_digits(most):
+    found = largest(lambda amount: amount <= most, 4.0)
+    assert most / 1.01 < found <= most
+    assert largest(lambda amount: False, 4.0) is None
+
+
+@pytest.mark.parametrize("limits", [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1}])
+def test_what_is_said_to_be_affordable_is_taken_and_little_more_is_not(limits):
+    with clinic.database(content(**limits)) as database:
+        question = counted(database)
+        question.release(epsilon=0.2)
+        found = database.affordable(question.query, Target(5.0, 0.0))
+        with pytest.raises(BudgetExceeded) as refused:
+            question.release(epsilon=1.02 * found)
+        told = database.refused(refused.value, question.query, Target(5.0, 0.0))
+        assert told.what == refused.value.what
+        assert told.do == f"what is left pays for ε = {found:g} of this question."
+        question.release(epsilon=found)
+
+
+def test_a_share_limits_as_well_and_so_does_a_price_in_rho():
+    shared = {"rho": 0.1, "analysts": {"amina": {"rho": 0.01}}, "purposes": {"audit": {"rho": 0.001}}}
+    with clinic.database(content(**shared)) as database:
+        query = counted(database).query
+        assert database.affordable(query, Target(None, 0.0, 1.0)) == 0.01
+        assert database.fitting(query, Target(None, 0.0, 1.0), "audit").startswith("what is left pays for ρ = 0.001 ")
+
+
+def test_a_delta_that_does_not_fit_and_an_empty_budget_are_told_apart():
+    with clinic.database(content(epsilon=1.0, delta=1e-6)) as database:
+        found = database.table("visits").group_by("ward").aggregate(n=sitr.count())
+        assert "a smaller δ" in database.fitting(found.query, Target(0.1, 1e-3))
+    with clinic.database(content(epsilon=1.0)) as database:
+        counted(database).release(epsilon=1.0)
+        assert "at no price" in database.fitting(counted(database).query, Target(9.0, 0.0))
+
+
+def test_a_book_that_cannot_be_read_leaves_the_refusal_as_it_is(monkeypatch):
+    def unavailable(*_, **__):
+        raise LedgerUnavailable("locked.")
+
+    with clinic.database(content(epsilon=1.0)) as database:
+        query, refusal = counted(database).query, BudgetExceeded("no.", do="less.")
+        monkeypatch.setattr(database.ledger, "remaining", unavailable)
+        assert database.refused(refusal, query, Target(9.0, 0.0)) is refusal
