@@ -1,5 +1,7 @@
 """Explanations: what they say of price, errors, bounding and budgets."""
 
+import re
+
 import sitr
 from sitr.query.explanation import bounding
 from sitr.query.facts import Facts

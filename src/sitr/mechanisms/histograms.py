@@ -151,7 +151,7 @@ class HistogramQuantiles(Mechanism):
         counts = np.diff(np.arange(points + 1) * count // points)
         found = self.release([(places, counts)] * TRIALS, unsafe_seed=1).value
         under = np.cumsum(counts)
-        true = places[[int(np.searchsorted(under, math.ceil(max(q * count, 1)))) for q in self.q]]
+        true = places[[int(np.searchsorted(under, max(math.ceil(q * count), 1))) for q in self.q]]
         return np.asarray(np.quantile(np.abs(found.estimate - true), 0.95, axis=0))
 
     def _checked(self, value: Any) -> Histograms:
