@@ -74,7 +74,7 @@ def test_what_does_not_add_up_is_refused():
         made().total("n", ward="a")
     with pytest.raises(InvalidArgument, match="of two rows; the first names 3 of this answer, the second 0") as refused:
         made().difference("n", {}, {"region": "east"})
-    assert refused.value.do == "give each of the two a value it has for region."
+    assert refused.value.do == "give each of the two a value for every key: region."
 
 
 def test_a_formula_is_a_text_in_a_spreadsheet():

@@ -133,7 +133,7 @@ class Answer(Release):
         if one.sum() != 1 or other.sum() != 1:
             raise InvalidArgument(
                 f"a difference is of two rows; the first names {one.sum()} of this answer, the second {other.sum()}.",
-                do=f"give each of the two a value it has for {', '.join(self.keys) or 'a key, of which there is none'}.",
+                do=f"give each of the two a value for every key: {', '.join(self.keys) or 'there is none here'}.",
             )
         values = self._added(name)
         return self._combined(name, float(values[one][0] - values[other][0]), (1.0, -1.0))
