@@ -72,8 +72,9 @@ def test_what_does_not_add_up_is_refused():
             made().difference(name, {"region": "north"}, {"region": None})
     with pytest.raises(InvalidArgument, match="is no key"):
         made().total("n", ward="a")
-    with pytest.raises(InvalidArgument, match="of two rows"):
-        made().difference("n", {}, {"region": None})
+    with pytest.raises(InvalidArgument, match="of two rows; the first names 3 of this answer, the second 0") as refused:
+        made().difference("n", {}, {"region": "east"})
+    assert refused.value.do == "give each of the two a value for every key: region."
 
 
 def test_a_formula_is_a_text_in_a_spreadsheet():

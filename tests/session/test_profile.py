@@ -82,3 +82,19 @@ def test_few_units_with_many_rows_are_found_together():
         found = clinic.table("visits").profile().release(epsilon=0.5).facts
     assert abs(found.units - 1240) < 200
     assert 0.5 < found.rows / sum(sizes) < 2
+
+
+def test_what_a_profile_would_cost_is_told_in_a_few_lines():
+    with opened() as clinic:
+        profile = clinic.table("visits").profile("cost")
+        found = profile.explain(epsilon=1.0)
+        assert list(found.questions) == ["", "cost"]
+        assert len(repr(found)) < 1000
+        assert str(found).splitlines() == [
+            "This would cost ε = 1, in equal parts. Nothing has been read.",
+            "rows of a unit, in bins of units: 95 % of errors within ± 6",
+            "cost, in bins of rows: 95 % of errors within ± 6",
+            "budget clinic: 100 % of ε = 1000 left, 99.9 % after this.",
+        ]
+        profile.release(epsilon=1.0)
+        assert clinic.ledger.remaining("clinic").share == pytest.approx(0.999)

@@ -59,3 +59,16 @@ def test_groups_have_public_values(visits):
 def test_what_is_refused_at_once(visits, wrong, error):
     with pytest.raises(error):
         wrong(visits)
+
+
+def test_a_table_is_shown_as_it_is_declared(visits):
+    assert visits.database.tables == ("visits", "labs", "wards")
+    lines = str(visits).splitlines()
+    assert lines[0] == "visits: about units named by patient, 4 rows of each at most; paid from clinic"
+    assert lines[2] == "region   string     east, north, south, west"
+    assert "age      integer    0 to 120; missing is dropped" in lines
+    assert "day      date       2024-01-01 to 2024-12-31" in lines
+    made = visits.derive(double=visits["age"] * 2).select("double", "paid")
+    assert str(made).splitlines() == ["double  integer  0 to 240; missing is dropped", "paid    decimal  0 to 500"]
+    assert "labs: each row is a unit of its own" in str(visits.database.table("labs"))
+    assert str(visits.database.table("wards")).startswith("wards: public")

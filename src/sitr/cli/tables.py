@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,7 @@ from .output import as_json, print_json, print_rows, print_table
 
 if TYPE_CHECKING:
     from ..tables.declaration import Column, Declaration, Table
-    from ..tables.domains import Domain
 
-SHOWN = 8  # categories in a line
 NOT_BEGUN = "not begun: sitr budget begin"
 
 
@@ -28,6 +25,7 @@ def tables(declaration: Path, as_json: bool) -> None:
 
     All of it is what the owner wrote: no database is opened, and no value is read.
     """
+    from ..session.description import about
     from ..tables.declaration import Declaration
 
     declared = Declaration.read(declaration)
@@ -38,7 +36,7 @@ def tables(declaration: Path, as_json: bool) -> None:
         return
     print_rows([(name, _said(value)) for name, value in _about(declared).items() if value not in (None, [])])
     for table in declared.tables.values():
-        click.echo(f"\n{table.name}: {_words(table)}")
+        click.echo(f"\n{table.name}: {about(table)}")
         rows = [_line(table, column) for column in table.columns.values()]
         print_table(("column", "type", "bounds", "categories", ""), rows)
     print_table(("budget", "promise", "left"), [(one["name"], one["promise"], _left(one)) for one in budgets])
@@ -61,52 +59,13 @@ def _said(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def _words(table: Table) -> str:
-    """What is said of a table in a line."""
-    from ..tables.declaration import KeyPath
-
-    if table.public:
-        return "public, it costs nothing to read"
-    if isinstance(table.unit, KeyPath):
-        whom = f"about units that are found through {table.unit.table}"
-    else:
-        whom = "each row is a unit of its own" if table.unit is None else f"about units named by {table.unit}"
-    rows = "" if table.unit is None else f", {table.max_rows_per_unit} rows of each at most"
-    expected = {"units": table.expected_units, "rows": table.expected_rows}
-    known = [f"about {count:,} {what}" for what, count in expected.items() if count is not None]
-    return f"{'; '.join([f'{whom}{rows}', *known])}; paid from {table.dataset}"
-
-
 def _line(table: Table, column: Column) -> tuple[str, ...]:
+    from ..session.description import column_words
+
     roles = ["unit"] if table.unit == column.name else []
     roles += ["key"] if column.name in table.key else []
-    domain = column.domain
-    roles += ["missing is a group"] if domain.nulls else ["missing is dropped"] if domain.required else []
-    listed = [_value(one) for one in domain.categories or ()]
-    more = f", … {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-    ends = _ends(domain)
-    bounds = "" if ends is None else f"{_value(ends[0])} to {_value(ends[1])}"
-    return column.name, column.type, bounds, f"{', '.join(listed[:SHOWN])}{more}", ", ".join(roles)
-
-
-def _value(value: Any) -> str:
-    return str(value) if not isinstance(value, float) else f"{value:g}"
-
-
-def _ends(domain: Domain) -> tuple[Any, Any] | None:
-    """The bounds as they were declared, or as the type sets them."""
-    if not domain.bounded:
-        return None
-    low, high = (_end(domain, end) for end in domain.ends)
-    return low, high
-
-
-def _end(domain: Domain, end: Any) -> Any:
-    if domain.kind == "date":
-        return (datetime.date(1970, 1, 1) + datetime.timedelta(days=int(end))).isoformat()
-    if domain.kind == "timestamp":
-        return (datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=int(end))).isoformat(sep=" ")
-    return int(end) if end.denominator == 1 else float(end)
+    bounds, categories, missing = column_words(column.domain)
+    return column.name, column.type, bounds, categories, ", ".join([*roles, *filter(None, [missing])])
 
 
 def _table_record(table: Table) -> dict[str, Any]:
@@ -129,11 +88,13 @@ def _table_record(table: Table) -> dict[str, Any]:
 
 
 def _column_record(column: Column) -> dict[str, Any]:
+    from ..session.description import ends
+
     domain = column.domain
-    ends, listed = _ends(domain), domain.categories
+    found, listed = ends(domain), domain.categories
     return {
         "type": column.type,
-        "bounds": None if ends is None else list(ends),
+        "bounds": None if found is None else list(found),
         "categories": None if listed is None else [one if isinstance(one, (int, str)) else str(one) for one in listed],
         "nulls": "group" if domain.nulls else "drop" if domain.required else "skip",
     }

@@ -15,6 +15,7 @@ PHRASES = {
     "pass epsilon, delta": "pass --epsilon 0.5 --delta 1e-6",
     "a budget has one limit: epsilon, epsilon and delta, or rho": "a budget has one limit: ε, ε and δ, or ρ",
     "Budget(epsilon=1)": "--epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1",
+    "column.isin([...])": "x IN ('a', 'b')",
     "explain()": "sitr explain",
 }
 ARGUMENT = re.compile(r"\b(epsilon|delta|rho|error|operation|analyst|purpose|reason)=")

@@ -131,7 +131,10 @@ class Answer(Release):
         """Return one row of a column less another, with the interval of the difference."""
         one, other = self._rows(first), self._rows(second)
         if one.sum() != 1 or other.sum() != 1:
-            raise InvalidArgument("a difference is of two rows.", do="name all keys of each: {'region': 'north'}.")
+            raise InvalidArgument(
+                f"a difference is of two rows; the first names {one.sum()} of this answer, the second {other.sum()}.",
+                do=f"give each of the two a value for every key: {', '.join(self.keys) or 'there is none here'}.",
+            )
         values = self._added(name)
         return self._combined(name, float(values[one][0] - values[other][0]), (1.0, -1.0))
 

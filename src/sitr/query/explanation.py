@@ -63,8 +63,10 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [self._cost(), "", *self._measurements(), "", *self._errors(), self._bounding()]
-        lines += [_budget(name, left, after) for name, (left, after) in self.remaining.items()]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *budget_lines(self.remaining), *self.notes])
+
+    def __repr__(self) -> str:
+        return f"Explanation({self._cost()})"
 
     def _cost(self) -> str:
         delta = f" at δ = {scientific(self.target.delta)}" if self.target.delta else ""
@@ -125,8 +127,12 @@ def bounding(plan: Plan, facts: Facts) -> tuple[str, ...]:
     return (f"{what}: that drops {part} ({facts.source}).",)
 
 
-def _budget(name: str, left: str, after: str) -> str:
-    return f"budget {name}: {left} left{': this does not fit' if after == NO_FIT else f', {after} after this'}."
+def budget_lines(remaining: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return a line for each budget: what is left now, and after."""
+    return [
+        f"budget {name}: {left} left{': this does not fit' if after == NO_FIT else f', {after} after this'}."
+        for name, (left, after) in remaining.items()
+    ]
 
 
 def explained(

@@ -55,6 +55,11 @@ class Database:
         self.source.close()
         self.ledger.close()
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the declared tables."""
+        return tuple(self.declared.tables)
+
     def table(self, name: str) -> PrivateTable:
         """Return a declared table.
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..accounting import compose
 from ..errors import InvalidArgument
 from ..query import consistency
 from ..query.aggregates import count, histogram
 from ..query.answer import Additive, Answer
-from ..query.explanation import Explanation
+from ..query.explanation import Explanation, budget_lines
 from ..query.facts import Facts
 from ..tables.relations import Derive, Scan, require_column
 
@@ -52,6 +53,28 @@ class Profiled:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class ProfileExplanation:
+    """What a profile will cost, and how wrong it will be; `print` shows it.
+
+    Attributes:
+        epsilon: In all.
+        questions: What each of its questions will cost: that about the rows of units, under "", and of each column.
+        remaining: For each budget, what is left now and after all of them; as text.
+    """
+
+    epsilon: float
+    questions: Mapping[str, Explanation]
+    remaining: Mapping[str, tuple[str, str]]
+
+    def __str__(self) -> str:
+        lines = [f"This would cost ε = {self.epsilon:g}, in equal parts. Nothing has been read."]
+        for name, one in self.questions.items():
+            what = f"{name}, in bins of rows" if name else "rows of a unit, in bins of units"
+            lines += [f"{what}: 95 % of errors within ± {error:.4g}" for error in one.errors.values()]
+        return "\n".join([*lines, *budget_lines(self.remaining)])
+
+
 class Profile:
     """A question about a table itself; made by `PrivateTable.profile`."""
 
@@ -65,10 +88,13 @@ class Profile:
         if not self._questions:
             raise InvalidArgument("there is nothing to profile: each row is a unit.", do="name columns.")
 
-    def explain(self, *, epsilon: float) -> tuple[Explanation, ...]:
-        """Return what each of the questions would cost; reads no row and costs nothing."""
+    def explain(self, *, epsilon: float) -> ProfileExplanation:
+        """Return what it would cost and how wrong it would be; reads no row and costs nothing."""
         part = epsilon / len(self._questions)
-        return tuple(question.explain(epsilon=part) for question in self._questions.values())
+        found = {name: question.explain(epsilon=part) for name, question in self._questions.items()}
+        event = compose(*(one.plan.event for one in found.values()))
+        query = next(iter(found.values())).plan.query
+        return ProfileExplanation(epsilon, found, self.table.database.remaining(query, event))
 
     def release(self, *, epsilon: float, operation: str | None = None, purpose: str | None = None) -> Profiled:
         """Return what was found, for ε in all.

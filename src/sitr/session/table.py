@@ -22,7 +22,9 @@ from ..tables.relations import (
     UnitAggregate,
     has_unit,
     require_column,
+    table_of,
 )
+from .description import about, columns_text
 from .profile import Profile
 from .question import Question
 
@@ -42,6 +44,13 @@ class PrivateTable:
 
     def __repr__(self) -> str:
         return f"PrivateTable({', '.join(self._schema)})"
+
+    def __str__(self) -> str:
+        columns = columns_text(self._schema)
+        if not isinstance(self.relation, Scan):
+            return columns
+        table = table_of(self.database.declared, self.relation.table)
+        return f"{table.name}: {about(table)}\n{columns}"
 
     @property
     def columns(self) -> tuple[str, ...]:

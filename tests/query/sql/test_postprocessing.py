@@ -133,7 +133,7 @@ def test_no_interval_is_made_up(value: Expression) -> None:
     assert found.low["x"] == found.high["x"] == found.error95["x"] == [None] * 3
     assert "x" not in found.additive
     assert any("x: no interval" in note for note in found.notes)
-    assert "-" in str(found)
+    assert "not known" in str(found)
     assert found.to_csv()
 
 

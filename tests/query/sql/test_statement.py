@@ -309,6 +309,22 @@ def test_refusals_say_what_to_write_instead(text: str) -> None:
     assert REFUSED[text].lower() in caught.value.do.lower()
 
 
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ('region = "north"', "A text stands in single quotes."),
+        ('day >= "2026-01-01"', "A text stands in single quotes."),
+        ("day >= '2026-1-1'", "DATE '2026-01-31'."),
+        ("day >= DATE('2026-01-01')", "DATE '2026-01-31'."),
+        ("seen >= TIMESTAMP('2026-01-01')", "TIMESTAMP '2026-01-31 12:00:00'."),
+    ],
+)
+def test_a_constant_is_written_in_its_own_form(condition: str, said: str) -> None:
+    with pytest.raises(NotAllowed) as refused:
+        parsed(f"SELECT COUNT(*) AS n FROM visits WHERE {condition}", DECLARED)
+    assert said in refused.value.do
+
+
 @pytest.mark.parametrize("text", [5, None, b"SELECT 1", ["SELECT 1"]])
 def test_what_is_no_text_is_refused(text: Any) -> None:
     with pytest.raises(InvalidArgument):

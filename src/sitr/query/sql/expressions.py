@@ -41,6 +41,7 @@ COMPARISONS: dict[type[exp.Expr], str] = {
 ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 DATES = (exp.DataType.Type.DATE,)
 TIMES = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.DATETIME)
+LITERALS = {"DATE": "DATE '2026-01-31'", "TIMESTAMP": "TIMESTAMP '2026-01-31 12:00:00'"}
 LARGEST = 2000  # nodes of one expression
 SCALARS = (
     "ABS",
@@ -231,6 +232,8 @@ class Values:
                 why="n is not known exactly, and n - 1 of a small noisy n may be nothing.",
                 do=f"{SAMPLED[name]}, which is over n.",
             )
+        if name in LITERALS:
+            return NotAllowed(f"the function {name}.", why="no column is cast.", do=f"a constant: {LITERALS[name]}.")
         if name in SCALARS:
             return NotAllowed(f"{name} has another number of arguments.", do="docs/sql.md has examples.")
         if name in NAMES:
@@ -312,7 +315,7 @@ def _date(text: str) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise NotAllowed(f"{_validate.shown(text)} is no date.", do="DATE '2026-01-31'.")
+    raise NotAllowed(f"{_validate.shown(text)} is no date.", do=f"{LITERALS['DATE']}.")
 
 
 def _time(text: str) -> datetime:
@@ -325,7 +328,7 @@ def _time(text: str) -> datetime:
     raise NotAllowed(
         f"{_validate.shown(text)} is no time.",
         why="times are those of the declared time zone, and are written without one.",
-        do="TIMESTAMP '2026-01-31 12:00:00'.",
+        do=f"{LITERALS['TIMESTAMP']}.",
     )
 
 

@@ -135,9 +135,10 @@ def matching(identifier: exp.Identifier, names: Iterable[str], what: str) -> str
         return near[0]
     if near:
         raise NotAllowed(f"{_validate.shown(wanted)} may be {' or '.join(near)}.", do=f'use quotes: "{near[0]}".')
+    text = "A text stands in single quotes. " if identifier.quoted and what == "column" else ""
     raise NotAllowed(
         f"there is no {what} {_validate.shown(wanted)}.",
-        do=f"{_validate.meant(wanted, names)}Known here: {', '.join(names) or 'nothing'}.",
+        do=f"{text}{_validate.meant(wanted, names)}Known here: {', '.join(names) or 'nothing'}.",
     )
 
 
