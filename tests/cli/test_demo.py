@@ -24,7 +24,7 @@ def test_the_clinic_answers_refuses_and_keeps_its_book(tmp_path):
     assert "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" in told
     assert "BudgetExceeded [SITR-B01]: budget 'clinic'" in told
     assert "Why: its promise" in told
-    assert "Do: what fits" in told
+    assert "Do: what is left pays for ε = " in told
     assert "rare disease" not in told
     assert "verified    valid: 11 entries" in told
     assert len(told.splitlines()) < 90

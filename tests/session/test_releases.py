@@ -121,15 +121,26 @@ def test_an_operation_returns_the_kept_answer_for_nothing(database):
 
 def test_the_same_question_again_is_charged_and_told_of_the_first_answer(database):
     first = counted(database).release(epsilon=1.0)
-    assert first.notes == ()
+    (dropped,) = first.notes
+    assert dropped.startswith("4 rows of a unit are kept at most.")
     after = left(database)
     again = counted(database).release(epsilon=1.0)
     assert left(database) < after
     assert first.operation in again.notes[-1]
     kept = counted(database).release(epsilon=1.0, operation=first.operation)
     assert kept.value == first.value
+    assert kept.notes == first.notes
     other = counted(database).release(epsilon=0.5)
-    assert other.notes == ()
+    assert other.notes == (dropped,)
+
+
+def test_a_refusal_names_the_epsilon_that_fits():
+    content = clinic.CONTENT | {"budgets": {"clinic": {"epsilon": 0.5}}}
+    with clinic.database(content) as small:
+        with pytest.raises(BudgetExceeded) as refused:
+            counted(small).release(epsilon=1.0)
+        assert refused.value.do == "what is left pays for ε = 0.5 of this question."
+        assert "This does not fit: what is left pays for ε = 0.5" in str(counted(small).explain(epsilon=1.0))
 
 
 def test_an_error_is_solved_for_its_epsilon(database):

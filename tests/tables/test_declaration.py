@@ -317,3 +317,19 @@ def test_small_whole_numbers_have_the_bounds_of_their_type(kind, span):
 @pytest.mark.parametrize("kind", ["int64", "uint64", "integer", "float", "decimal(38,0)"])
 def test_large_numbers_have_no_bounds_unless_declared(kind):
     assert not Declaration.of(changed(COST, {"type": kind})).tables["visits"].schema["cost"].bounded
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("expected_units", "expected_unit", "Did you mean 'expected_units'?"),
+        ("max_rows_per_unit", "max_row_per_unit", "'max_row_per_unit' is not known"),
+        ("public", "publik", "'publik' is not known here"),
+    ],
+)
+def test_a_misspelt_setting_is_told_what_was_meant(right, wrong, said):
+    table = {"unit": "p", "max_rows_per_unit": 3, "expected_units": 9, "columns": {"p": {"type": "integer"}}}
+    table = {wrong if name == right else name: value for name, value in (table | {wrong: 1}).items()}
+    with pytest.raises(InvalidDeclaration) as refused:
+        Declaration.of({"sitr": 1, "name": "clinic", "tables": {"t": table}})
+    assert said in str(refused.value)

@@ -47,8 +47,7 @@ def explain(
     with open_declared(declaration, analyst, explaining=True) as database:
         question = asked(database, text, bounds)
         found = question.explain(epsilon=epsilon, delta=delta, rho=rho, **wrong)
-        notes = (*found.notes, *database.remarks(question.query, found))
-    found = replace(found, notes=tuple(map(in_options, notes)))
+    found = replace(found, notes=tuple(map(in_options, found.notes)))
     if as_json:
         print_json(explanation_record(found))
         return

@@ -65,18 +65,9 @@ def query(
         if not yes and not _answered(database, operation):
             _confirm(database, question, question.explain(**price), purpose)
         with _file(csv) as write, _progress() as progress:
-            answer = _released(question, price, operation=operation, purpose=purpose, progress=progress)
+            answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
     _tell(replace(answer, notes=tuple(map(in_options, answer.notes))), csv, as_json)
-
-
-def _released(question: Question, price: dict[str, Any], *, purpose: str | None, **options: Any) -> Answer:
-    """The answer; a refusal says how much of the question would fit."""
-    try:
-        return question.release(**price, purpose=purpose, **options)
-    except BudgetExceeded as refusal:
-        target = question.explain(**price).target
-        raise question.database.refused(refusal, question.query, target, purpose) from None
 
 
 def _answered(database: Database, operation: str | None) -> bool:
@@ -93,10 +84,8 @@ def _answered(database: Database, operation: str | None) -> bool:
 def _confirm(database: Database, question: Question, bill: Explanation, purpose: str | None) -> None:
     """Show the bill, and ask."""
     from ..query.explanation import NO_FIT
-    from ..query.remarks import unlisted
 
-    notes = (*bill.notes, *unlisted(question.query, database.declared))
-    click.echo(f"{replace(bill, notes=tuple(map(in_options, notes)))}\n", err=True)
+    click.echo(f"{replace(bill, notes=tuple(map(in_options, bill.notes)))}\n", err=True)
     for name, (left, after) in bill.remaining.items():
         if after == NO_FIT:
             raise BudgetExceeded(

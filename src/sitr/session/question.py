@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _validate
 from ..errors import (
     AlreadyAnswered,
+    BudgetExceeded,
     Cancelled,
     CannotCalibrate,
     EngineFailed,
@@ -19,7 +20,7 @@ from ..errors import (
 )
 from ..query.answer import Answer
 from ..query.execution import Execution
-from ..query.explanation import Explanation, expected_sizes, explained
+from ..query.explanation import Explanation, bounding, expected_sizes, explained
 from ..query.facts import Facts
 from ..query.planner import Plan, Target, plan
 from ..query.query import Limits, Query
@@ -108,7 +109,8 @@ class Question:
         database = self.database
         queries = tuple(database.source.explain(tally) for tally in made.tallies)
         facts = database.facts(self.query.relation)
-        return explained(made, target, facts, database.remaining(self.query, made.event), queries, notes)
+        found = explained(made, target, facts, database.remaining(self.query, made.event), queries, notes)
+        return replace(found, notes=(*found.notes, *database.remarks(self.query, found)))
 
     def release(
         self,
@@ -150,6 +152,8 @@ class Question:
             grant = database.ledger.reserve(*paid, operation=operation, **asked)
         except AlreadyAnswered:
             return self._finished(self._kept(str(operation)))
+        except BudgetExceeded as refusal:
+            raise database.refused(refusal, self.query, target, purpose) from None
         except OperationTaken:  # the same question has another plan where more is known of the data since
             answered = self._answered(str(operation), asked)
             if answered is None:
@@ -158,7 +162,8 @@ class Question:
         with grant:
             answer = self._run(made, progress)
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
-            notes = answer.notes + (hint if before else ())
+            dropped = bounding(made, database.facts(self.query.relation))
+            notes = (*dropped, *answer.notes, *(hint if before else ()))
             answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes)
             grant.commit(answer.to_dict() | {"asked": _asked(asked)})
         return self._finished(answer)

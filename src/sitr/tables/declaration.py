@@ -188,12 +188,17 @@ class _Part:
         if not isinstance(content, Mapping):
             raise InvalidDeclaration(f"{place or 'the file'} is not a table of settings.")
         self.left = dict(content)
+        self.known: list[str] = []  # what was looked for
 
     def fail(self, what: str, **more: str) -> InvalidDeclaration:
         return InvalidDeclaration(f"{self.place}: {what}" if self.place else what, **more)
 
+    def pop(self, name: str, default: Any = None) -> Any:
+        self.known.append(name)
+        return self.left.pop(name, default)
+
     def take(self, name: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
-        value = self.left.pop(name, default)
+        value = self.pop(name, default)
         wrong_bool = isinstance(value, bool) and kind is not bool
         if value is not default and (not isinstance(value, kind) or wrong_bool):
             wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
@@ -213,14 +218,22 @@ class _Part:
         return value  # type: ignore[no-any-return]
 
     def part(self, name: str) -> _Part:
-        return _Part(self.left.pop(name, {}), f"{self.place}.{name}" if self.place else name)
+        return _Part(self.pop(name, {}), f"{self.place}.{name}" if self.place else name)
 
     def done(self) -> None:
         if self.left:
             raise self.fail(
                 f"{', '.join(map(repr, self.left))} is not known here.",
                 why="a misspelt setting would silently not hold.",
+                do="".join(_validate.meant(name, self.known) for name in self.left).strip(),
             )
+
+    def missing(self, name: str, why: str, do: str) -> InvalidDeclaration:
+        """The refusal of a part that lacks a setting; one that looks like it is misspelt."""
+        misspelt = next((other for other in self.left if _validate.meant(other, [name])), None)
+        return self.fail(
+            f"{name} is not declared{f', and {misspelt!r} is not known' if misspelt else ''}.", why=why, do=do
+        )
 
 
 class _Reader:
@@ -340,7 +353,7 @@ def _listed(part: _Part, name: str, value: Any) -> list[str]:
 
 
 def _unit(part: _Part) -> str | KeyPath | None:
-    value = part.left.pop("unit", None)
+    value = part.pop("unit")
     if isinstance(value, str) and value:
         return None if value == "row" else value
     if isinstance(value, Mapping):
@@ -350,17 +363,19 @@ def _unit(part: _Part) -> str | KeyPath | None:
         pairs = tuple((str(here), str(there)) for here, there in on.left.items())
         if through and pairs:
             return KeyPath(through, pairs)
-    raise part.fail(
-        "unit is not declared.",
-        why="it says whom the promise protects.",
-        do='unit = "patient_id" (a column), unit = { through = "stays", on = { stay_id = "id" } }, or unit = "row".',
+    raise part.missing(
+        "unit",
+        "it says whom the promise protects.",
+        'unit = "patient_id" (a column), unit = { through = "stays", on = { stay_id = "id" } }, or unit = "row".',
     )
 
 
 def _max_rows_per_unit(part: _Part) -> int:
     found = part.whole("max_rows_per_unit", None, 1, 2**31)
     if found is None:
-        raise part.fail("max_rows_per_unit is not declared.", why="it caps what one unit can do to any answer.")
+        raise part.missing(
+            "max_rows_per_unit", "it caps what one unit can do to any answer.", "max_rows_per_unit = 10, in the table."
+        )
     return found
 
 
