@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import ibis
+import pyarrow.parquet
+
 from .. import _validate
 from ..errors import EngineFailed, InvalidArgument, MissingExtra
 from .declaration import INTEGERS, TYPES, domain_of_type
@@ -254,7 +257,6 @@ def declared_type(found: Any) -> str | None:
     of 32 bits would make the noise of a sum useless.
 
     Example:
-        >>> import ibis
         >>> declared_type(ibis.dtype("int8")), declared_type(ibis.dtype("int64")), declared_type(ibis.dtype("json"))
         ('int8', 'integer', None)
     """
@@ -375,11 +377,6 @@ def _described(name: str, schema: Mapping[str, Any], source: str | None = None) 
 
 def _parquet_schema(path: Path) -> Mapping[str, Any]:
     try:
-        import ibis
-        import pyarrow.parquet
-    except ImportError:
-        raise _missing() from None
-    try:
         return dict(ibis.Schema.from_pyarrow(pyarrow.parquet.read_schema(path)).items())
     except Exception:  # whatever it is, it may quote what the file holds
         pass
@@ -387,10 +384,6 @@ def _parquet_schema(path: Path) -> Mapping[str, Any]:
 
 
 def _duckdb_tables(path: Path) -> tuple[Found, ...]:
-    try:
-        import ibis
-    except ImportError:
-        raise _missing() from None
     try:
         connection = ibis.duckdb.connect(str(path), read_only=True)
         try:
@@ -450,7 +443,3 @@ def _some(tables: tuple[Found, ...], place: str) -> tuple[Found, ...]:
 
 def _called(table: Found) -> str:
     return table.name if table.source is None else table.source
-
-
-def _missing() -> MissingExtra:
-    return MissingExtra("DuckDB and Ibis are not installed.", do="pip install 'sitr[duckdb]'.")

@@ -119,7 +119,14 @@ class DuckDB(Source):
         self._connection.con.interrupt()
 
     def reseed(self, seed: int) -> None:
-        """By `setseed`, which takes a number from -1 to 1."""
+        """By `setseed`, which takes a number from -1 to 1 and keeps 32 bits of it.
+
+        Privacy: the proof (0014) needs draws that do not depend on what the rows hold, and each kept row to be
+        counted within the bound; it does not need draws that are hard to foretell. The seed is fresh for each run, is
+        drawn after the question is fixed, and neither it nor a draw leaves: only sums with noise do. So the choice is
+        one of 2^32, and who could try them all would have nothing to compare them with. That a generator's draws pass
+        for independent ones is believed, here as with a longer seed.
+        """
         self._connection.raw_sql(f"SELECT setseed({2 * seed / 2**63 - 1!r})")
 
     def close(self) -> None:
