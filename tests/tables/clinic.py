@@ -28,6 +28,7 @@ VISITS = {
 }
 LABS = {
     "unit": "row",
+    "dataset": "labs",  # of its own: a budget promises to protect one kind of unit
     "columns": {"ward": {"type": "string"}, "level": {"type": "float", "bounds": [-1, 1]}},
 }
 WARDS = {"public": True, "key": "ward", "columns": {"ward": {"type": "string"}, "beds": {"type": "int16"}}}
@@ -36,7 +37,7 @@ CONTENT = {
     "name": "clinic",
     "privacy": {"delta": 1e-6},
     "tables": {"visits": VISITS, "labs": LABS, "wards": WARDS},
-    "budgets": {"clinic": {"epsilon": 1000.0, "delta": 1e-3}},
+    "budgets": {name: {"epsilon": 1000.0, "delta": 1e-3} for name in ("clinic", "labs")},
 }
 
 
