@@ -28,7 +28,7 @@ VISITS = {
 }
 LABS = {
     "unit": "row",
-    "dataset": "labs",
+    "dataset": "labs",  # of its own: a budget promises to protect one kind of unit
     "columns": {"ward": {"type": "string"}, "level": {"type": "float", "bounds": [-1, 1]}},
 }
 WARDS = {"public": True, "key": "ward", "columns": {"ward": {"type": "string"}, "beds": {"type": "int16"}}}

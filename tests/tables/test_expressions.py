@@ -16,7 +16,7 @@ from sitr.errors import InvalidArgument
 from sitr.tables.declaration import Declaration
 from sitr.tables.domains import FARTHEST, Domain
 from sitr.tables.duckdb import DuckDB
-from sitr.tables.emitter import Emitter, Values
+from sitr.tables.emitter import Emitter
 from sitr.tables.expressions import (
     Arithmetic,
     Bucket,
@@ -37,6 +37,7 @@ from sitr.tables.expressions import (
     steps_of,
 )
 from sitr.tables.relations import Scan
+from sitr.tables.values import Values
 
 NUMBERS = {
     "whole": {"type": "integer", "bounds": [-5, 1000]},

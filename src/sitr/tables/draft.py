@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import ibis
+import pyarrow.parquet
+
 from .. import _validate
 from ..errors import EngineFailed, InvalidArgument, MissingExtra
 from .declaration import INTEGERS, TYPES, domain_of_type
@@ -258,7 +261,6 @@ def declared_type(found: Any) -> str | None:
     of 32 bits would make the noise of a sum useless.
 
     Example:
-        >>> import ibis
         >>> declared_type(ibis.dtype("int8")), declared_type(ibis.dtype("int64")), declared_type(ibis.dtype("json"))
         ('int8', 'integer', None)
     """
@@ -379,9 +381,6 @@ def _described(name: str, schema: Mapping[str, Any], source: str | None = None) 
 
 
 def _parquet_schema(path: Path) -> Mapping[str, Any]:
-    import ibis
-    import pyarrow.parquet
-
     try:
         return dict(ibis.Schema.from_pyarrow(pyarrow.parquet.read_schema(path)).items())
     except Exception:  # whatever it is, it may quote what the file holds
@@ -390,8 +389,6 @@ def _parquet_schema(path: Path) -> Mapping[str, Any]:
 
 
 def _duckdb_tables(path: Path) -> tuple[Found, ...]:
-    import ibis
-
     try:
         connection = ibis.duckdb.connect(str(path), read_only=True)
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,25 +13,20 @@ from ibis.expr.operations import InMemoryTable
 
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
+from .arrow import decoded, frame_of, handed, parquet_of, read
 from .declaration import Declaration, Table
 from .dialect import Value, type_of
+from .lines import Lines
 from .source import Source
 
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
-LONGEST_LINE = 2**26  # bytes, in a text file
-COARSE = {"s": 10**6, "ms": 10**3}  # microseconds
 
 
 def _encode(text: str) -> Any:
     """A function of DuckDB's own: the bytes of a text."""
 
 
-def _decode(content: bytes) -> Any:
-    """A function of DuckDB's own: the text of bytes, without a collation; a cast would keep it."""
-
-
 _bytes = ibis.udf.scalar.builtin(_encode, name="encode", signature=(("string",), "binary"))
-_plain = ibis.udf.scalar.builtin(_decode, name="decode", signature=(("binary",), "string"))
 
 
 class DuckDB(Source):
@@ -56,7 +49,7 @@ class DuckDB(Source):
             if not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
                 raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
             self._connection.raw_sql(f"SET memory_limit = '{memory}'")
-        self._frames = {name: _arrow(name, frame) for name, frame in (frames or {}).items()}
+        self._frames = {name: frame_of(name, frame) for name, frame in (frames or {}).items()}
         self._tables: dict[str, Value] = {}
         self._runnable = lru_cache(64)(self._compiled)
 
@@ -79,43 +72,42 @@ class DuckDB(Source):
     def _opened(self, table: Table) -> Value:
         name = f"sitr_{len(self._tables)}"
         if table.name in self._frames:
-            self._connection.con.register(name, self._frames[table.name])
-            return self._connection.table(name)
+            return self._arrow(name, self._frames[table.name], table)
         if not table.source.lower().endswith(FILES):
             return self._connection.table(table.source)
-        path = str(self.declared.folder / table.source)
+        path = self.declared.folder / table.source
         if table.source.lower().endswith(".parquet"):
-            return self._connection.read_parquet(path, table_name=name)
-        return self._cast(self._text(path, name), table)
+            return self._arrow(name, parquet_of(path), table)
+        return self._text(name, Lines(path), table)
 
-    def _text(self, path: str, name: str) -> Value:
-        """A text file as it is: what does not fit a type is missing later, and refused for no row.
+    def _arrow(self, name: str, content: Any, table: Table) -> Value:
+        """A frame or a Parquet file: a text that is no UTF-8 is missing, and so is a time that does not fit."""
+        there = [one for one in table.columns if one in content.schema.names] or content.schema.names[:1]
+        given = self._registered(name, handed(content, there))
+        return self._view(name, given.select(**read(given, content.schema)))
 
-        Nothing is guessed from the rows: one of them could change how all others are read.
-        """
-        options = {
-            "auto_detect": False,
-            "columns": dict.fromkeys(_header(path), "VARCHAR"),
-            "delim": _separator(path),
-            "quote": '"',
-            "escape": '"',
-            "header": True,
-            "ignore_errors": True,
-            "null_padding": True,
-            "strict_mode": False,
-            "max_line_size": LONGEST_LINE,
-            "parallel": False,
-        }
-        return self._connection.read_csv(path, table_name=name, **options)
+    def _text(self, name: str, lines: Lines, table: Table) -> Value:
+        """A text file: a cell that does not fit its type is missing, and nothing is guessed from the rows."""
+        given = self._registered(name, lines)
+        split = self._view(f"{name}_split", given.select(cells=lines.split(given)))  # once for all columns
+        cells = lines.columns(split["cells"])
+        there = {one: column for one, column in table.columns.items() if one in cells}
+        typed = {one: cells[one].try_cast(type_of(column.type)) for one, column in there.items()}
+        return self._view(name, split.select(**typed)) if typed else split
 
-    @staticmethod
-    def _cast(text: Value, table: Table) -> Value:
-        there = {name: column for name, column in table.columns.items() if name in text.columns}
-        return text.select(**{name: text[name].try_cast(type_of(column.type)) for name, column in there.items()})
+    def _registered(self, name: str, content: Any) -> Value:
+        """What Arrow can read, as a table of the engine."""
+        self._connection.con.register(f"{name}_given", content)
+        return self._connection.table(f"{name}_given")
+
+    def _view(self, name: str, table: Value) -> Value:
+        """A table under a name, so that queries do not repeat how it is read."""
+        self._connection.raw_sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {self.compiled(table)}")
+        return self._connection.table(name)
 
     def text(self, value: Value) -> Value:
-        """By its bytes, in a database; files and frames have no collations."""
-        return _plain(_bytes(value)) if self.declared.address else value
+        """By its bytes, in a database, where a cast would keep a collation; files and frames have none."""
+        return decoded(_bytes(value)) if self.declared.address else value
 
     def compiled(self, query: Value) -> str:
         """DuckDB's SQL."""
@@ -136,23 +128,19 @@ class DuckDB(Source):
         self._connection.con.interrupt()
 
     def reseed(self, seed: int) -> None:
-        """By `setseed`, which takes a number from -1 to 1."""
+        """By `setseed`, which takes a number from -1 to 1 and keeps 32 bits of it.
+
+        Privacy: the proof (0014) needs draws that do not depend on what the rows hold, and each kept row to be
+        counted within the bound; it does not need draws that are hard to foretell. The seed is fresh for each run, is
+        drawn after the question is fixed, and neither it nor a draw leaves: only sums with noise do. So the choice is
+        one of 2^32, and who could try them all would have nothing to compare them with. That a generator's draws pass
+        for independent ones is believed, here as with a longer seed.
+        """
         self._connection.raw_sql(f"SELECT setseed({2 * seed / 2**63 - 1!r})")
 
     def close(self) -> None:
         """Close the database."""
         self._connection.disconnect()
-
-
-def _separator(path: str) -> str:
-    return "\t" if path.lower().endswith(".tsv") else ","
-
-
-def _header(path: str) -> list[str]:
-    """The names in the first line of a text file."""
-    opened = gzip.open if path.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-        return next(csv.reader(lines, delimiter=_separator(path)), [])
 
 
 def _connected(declared: Declaration) -> Value:
@@ -166,50 +154,6 @@ def _connected(declared: Declaration) -> Value:
     except Exception:
         pass
     raise InvalidDeclaration(f"connection.address: {path} cannot be opened as a database of DuckDB.")
-
-
-def _arrow(name: str, frame: Any) -> Any:
-    """A frame as an Arrow table; nothing of it is shown where that fails."""
-    import pyarrow
-
-    try:
-        if hasattr(frame, "to_arrow"):
-            frame = frame.to_arrow()
-        if not isinstance(frame, pyarrow.Table):
-            frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        return _arrow_in_microseconds(frame)
-    except Exception:
-        pass
-    raise InvalidArgument(
-        f"frames[{name!r}] is no table of pandas, Polars or Arrow with one type in each column.",
-        do="give each column one type: df.astype({...}).",
-    )
-
-
-def _arrow_in_microseconds(frame: Any) -> Any:
-    """A frame whose times DuckDB can read; what has no place among them is missing, where DuckDB would fail."""
-    import pyarrow
-
-    for place, field in enumerate(frame.schema):
-        if pyarrow.types.is_timestamp(field.type) and field.type.unit != "us":
-            kind, column = pyarrow.timestamp("us", field.type.tz), frame.column(place)
-            fine = column.cast(kind, safe=False) if field.type.unit == "ns" else _finer(column, kind)
-            frame = frame.set_column(place, pyarrow.field(field.name, kind), fine)
-    return frame
-
-
-def _finer(column: Any, kind: Any) -> Any:
-    """Seconds or milliseconds as microseconds; those that do not fit are missing."""
-    import pyarrow
-    import pyarrow.compute
-
-    factor = COARSE[column.type.unit]
-    numbers, most = column.cast("int64"), 2**62 // factor
-    inside = pyarrow.compute.and_(
-        pyarrow.compute.less_equal(numbers, most), pyarrow.compute.greater_equal(numbers, -most)
-    )
-    kept = pyarrow.compute.if_else(inside, numbers, pyarrow.scalar(None, pyarrow.int64()))
-    return pyarrow.compute.multiply(kept, factor).cast(kind)
 
 
 def _in_microseconds(table: Value) -> Value:

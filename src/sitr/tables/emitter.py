@@ -9,34 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 import ibis
+import pyarrow
 
 from .declaration import Declaration, KeyPath, Table
 from .dialect import Dialect, Value
-from .domains import EPOCH, FARTHEST, Domain
-from .expressions import (
-    EXACT,
-    Arithmetic,
-    Bucket,
-    Case,
-    Coalesce,
-    Column,
-    Comparison,
-    Constant,
-    Expression,
-    In,
-    IsNull,
-    Logic,
-    Not,
-    Part,
-    Truncated,
-    align,
-    steps_of,
-)
+from .domains import EPOCH, Domain
+from .grid import clipped_steps, joinable, real, rounded, to_steps, whole, whole_key
 from .relations import (
     Derive,
     Filter,
@@ -51,19 +33,12 @@ from .relations import (
     table_of,
 )
 from .tally import THERE, Key, Measure, Powers, Tally
+from .values import Rows
 
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
 UNIT, ORDER = "unit", "chosen_by"
 PRIME = 2**31 - 1
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
-COMPARE: dict[str, Callable[[Value, Value], Value]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
 NOTHINGS: dict[str, Any] = {
     "boolean": False,
     "integer": 0,
@@ -71,28 +46,6 @@ NOTHINGS: dict[str, Any] = {
     "date": EPOCH,
     "timestamp": datetime(1970, 1, 1),
 }
-TRUNCATIONS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h"}
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A relation as the engine sees it.
-
-    Attributes:
-        table: Ibis's table.
-        names: The engine's name of each column.
-        schema: What each holds.
-        row_id: The engine's name of the column that tells rows apart, where there is one.
-    """
-
-    table: Value
-    names: Mapping[str, str]
-    schema: Mapping[str, Domain]
-    row_id: str | None = None
-
-    def value(self, expression: Expression) -> Value:
-        """Return an expression over the rows."""
-        return Values(self).of(expression)
 
 
 @dataclass(frozen=True)
@@ -205,7 +158,7 @@ class Emitter:
         """A date or a time of the years 1 to 9999; infinity, and what lies beyond, is missing."""
         zone = value.type().timezone if kind == "timestamp" else None
         ends: list[Any] = [datetime(1, 1, 2), datetime(9999, 12, 30)] if kind == "timestamp" else [date.min, date.max]
-        low, high = (moment(end.replace(tzinfo=UTC) if zone else end) for end in ends)
+        low, high = (ibis.literal(end.replace(tzinfo=UTC) if zone else end) for end in ends)
         inside = value.between(low, high).ifelse(value, ibis.null(value.type()))
         return self.dialect.local(inside, self.declared.time_zone) if kind == "timestamp" else inside
 
@@ -388,205 +341,6 @@ class Emitter:
         return self._totals(table.group_by([UNIT, *keys]).aggregate(**sums), keys, list(sums), units=True)
 
 
-class Values:
-    """Expressions over the columns of some rows; numbers that were computed are whole steps."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows, self.schema = rows, rows.schema
-
-    def of(self, one: Expression) -> Value:
-        """Return an expression as the engine holds it."""
-        if isinstance(one, Column):
-            return self.rows.table[self.rows.names[one.name]]
-        if isinstance(one, Constant):
-            return self._constant(one)
-        if isinstance(one, Comparison):
-            return self._compared(one)
-        if isinstance(one, Logic):
-            left, right = self.of(one.left), self.of(one.right)
-            return left & right if one.operator == "and" else left | right
-        if isinstance(one, Not):
-            return ~self.of(one.value)
-        if isinstance(one, In):
-            return self._found(one)
-        if isinstance(one, IsNull):
-            return self.of(one.value).isnull()
-        if isinstance(one, Part):
-            return self._part(one)
-        if isinstance(one, Truncated):
-            return self._truncated(one)
-        if isinstance(one, (Case, Coalesce)):
-            return self._chosen(one)
-        if isinstance(one, Bucket):
-            found = self._bucket(one, 0, len(one.edges))
-            return self.of(one.value).isnull().ifelse(ibis.null("int64"), found)
-        assert isinstance(one, Arithmetic)
-        return self._computed(one)
-
-    def steps(self, one: Expression) -> Value:
-        """Return a number in whole steps of its own grid."""
-        domain = one.domain(self.schema)
-        if domain.steps:
-            return self.of(one)
-        return to_steps(self.of(one), domain, steps_of(domain))
-
-    def _constant(self, one: Constant) -> Value:
-        domain = one.domain({})
-        if domain.kind == "number":
-            return whole(domain.span[0])
-        return moment(one.value)
-
-    def _plain(self, one: Expression) -> Value:
-        """A side of a comparison that the engine makes on what it holds; a constant as the nearest double."""
-        if not isinstance(one, Constant):
-            return self.of(one)
-        if one.domain({}).kind != "number":
-            return moment(one.value)
-        exact = one.domain({})
-        return whole(exact.span[0]) if exact.step == 1 else real(exact.ends[0])
-
-    def _compared(self, one: Comparison) -> Value:
-        if one.native(self.schema):
-            return COMPARE[one.operator](*_comparable(self._plain(one.left), self._plain(one.right)))
-        left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
-        _, first, second = align(left, right)
-        return COMPARE[one.operator](scaled(self.steps(one.left), first), scaled(self.steps(one.right), second))
-
-    def _found(self, one: In) -> Value:
-        equal = [Comparison("==", one.value, Constant(value)) for value in one.values]
-        if one.value.domain(self.schema).steps:
-            return reduce(lambda a, b: a | b, [self.of(each) for each in equal])
-        value, *listed = _comparable(self.of(one.value), *(self._plain(each.right) for each in equal))
-        return value.isin(listed)
-
-    def _part(self, one: Part) -> Value:
-        value = self.of(one.value)
-        found = value.day_of_week.index() if one.which == "weekday" else getattr(value, one.which)()
-        return found.cast("int64")
-
-    def _bucket(self, one: Bucket, low: int, high: int) -> Value:
-        """By halves: of edges low, …, high - 1 it is not known yet whether they lie below."""
-        if low == high:
-            return whole(low)
-        middle = (low + high) // 2
-        above, below = self._bucket(one, middle + 1, high), self._bucket(one, low, middle)
-        return ibis.cases((self.of(one.reached(one.edges[middle])), above), else_=below)
-
-    def _truncated(self, one: Truncated) -> Value:
-        """By way of a timestamp: some engines make one of a date, and one with a time zone at that."""
-        value = self.of(one.value)
-        cut = value.cast("timestamp").truncate(TRUNCATIONS[one.unit])
-        return cut.cast("date") if one.value.domain(self.schema).kind == "date" else cut
-
-    def _chosen(self, one: Case | Coalesce) -> Value:
-        first = one.then if isinstance(one, Case) else one.value
-        domain = one.domain(self.schema)
-        if domain.kind == "number":
-            left, right = (steps_of(side.domain(self.schema)) for side in (first, one.other))
-            yes = scaled(self.steps(first), int(left.step / domain.step))
-            no = scaled(self.steps(one.other), int(right.step / domain.step))
-        else:
-            yes, no = self.of(first), self.of(one.other)
-        if isinstance(one, Coalesce):
-            return yes.fill_null(no)
-        return ibis.cases((self.of(one.condition), yes), else_=no)
-
-    def _computed(self, one: Arithmetic) -> Value:
-        domain = one.domain(self.schema)
-        left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
-        first, second = self.steps(one.left), self.steps(one.right)
-        if one.operator == "*":
-            return first * second
-        if one.operator == "/":  # of doubles: whole numbers below 2^53 are exact there, and no divisor is zero
-            by = real(left.step / right.step / domain.step)
-            divisor = (second == 0).ifelse(ibis.null("float64"), second.cast("float64"))
-            return rounded(first.cast("float64") * by / divisor)
-        first, second = (
-            scaled(value, int(side.step / domain.step)) for value, side in ((first, left), (second, right))
-        )
-        return first + second if one.operator == "+" else first - second
-
-
-def scaled(value: Value, factor: int) -> Value:
-    """Return steps of one grid in those of a finer one; beyond 64 bits a factor is only of what is 0 in each row."""
-    return value if factor == 1 else value * whole(factor if factor <= FARTHEST else 0)
-
-
-def _comparable(*values: Value) -> list[Value]:
-    """Values that an engine compares without a cast that can fail: a whole number may not fit a decimal's digits."""
-    if any(value.type().is_decimal() for value in values):
-        return [value.cast("float64") for value in values]
-    return list(values)
-
-
-def clipped(value: Value, low: Any, high: Any) -> Value:
-    """Return a value no lower and no higher than two constants; missing stays missing."""
-    return ibis.cases((value < low, low), (value > high, high), else_=value)
-
-
-def whole(value: int) -> Value:
-    """Return a whole number of 64 bits: the literal alone has 32 in some engines, and would overflow there."""
-    return ibis.literal(value).cast("int64")
-
-
-def real(value: Fraction | float) -> Value:
-    """Return the nearest double: the literal alone is a decimal in some engines, of too few digits."""
-    return ibis.literal(repr(float(value))).cast("float64")
-
-
-def moment(value: Any) -> Value:
-    """Return a public value that is no number; a time is one with microseconds, as in every engine."""
-    return ibis.literal(value)
-
-
-def rounded(value: Value) -> Value:
-    """Return the nearest whole number, halves up: `round` and casts differ between engines."""
-    return (value + real(0.5)).floor().cast("int64")
-
-
-def clipped_steps(value: Value, domain: Domain) -> Value:
-    """Return whole steps inside a domain."""
-    low, high = domain.span
-    return clipped(value, whole(low), whole(high)).cast("int64")
-
-
-def since_1970(value: Value, kind: str) -> Value:
-    """Return the days of a date, or the seconds of a time, rounded down."""
-    if kind == "date":
-        return value.delta(ibis.literal(EPOCH), unit="day").cast("int64")
-    return value.truncate("s").delta(ibis.literal(datetime(1970, 1, 1)), unit="second").cast("int64")
-
-
-def to_steps(value: Value, domain: Domain, grid: Domain) -> Value:
-    """Return what the engine holds as whole steps of a grid: clipped first, so that nothing overflows, then rounded."""
-    if domain.kind in ("date", "timestamp"):
-        value = since_1970(value, domain.kind)
-    if domain.steps:  # already steps, of a finer or another grid
-        return _regridded(value, domain, grid)
-    low, high = grid.span
-    if domain.step == 1 and grid.step == 1 and not domain.float:
-        return clipped_steps(value, grid)
-    inside = clipped(value.cast("float64"), real(low * grid.step), real(high * grid.step))
-    if grid.step > 1:  # to scale a tiny number down is an error in some engines; it is rounded to 0 anyway
-        inside = (inside.abs() < real(grid.step / 4)).ifelse(real(0.0), inside)
-    steps = rounded(inside * real(1 / grid.step))
-    # The ends are multiples of the step, so it stays within; but far from 0 doubles are coarser than the steps.
-    return clipped_steps(steps, grid) if max(-low, high) > EXACT else steps
-
-
-def _regridded(value: Value, domain: Domain, grid: Domain) -> Value:
-    low, high = grid.span
-    factor = domain.step / grid.step
-    if factor.denominator == 1 and low <= domain.span[0] * factor and domain.span[1] * factor <= high:
-        return value if factor == 1 else value * whole(factor.numerator)
-    if factor.denominator == 1:
-        edge = [-(-low // factor.numerator) - 1, high // factor.numerator + 1]
-        inside = clipped(value, *(whole(end) for end in edge)) * whole(factor.numerator)
-    else:
-        inside = rounded(value.cast("float64") * real(factor))
-    return clipped(inside, whole(low), whole(high))
-
-
 def on_grid(rows: Rows, measure: Measure) -> Value:
     """Return a measure of each row: steps from the lower bound."""
     value, domain = rows.value(measure.value), measure.value.domain(rows.schema)
@@ -602,26 +356,11 @@ def key_value(rows: Rows, key: Key) -> Value:
     return whole_key(value) if domain.kind == "number" else value
 
 
-def joinable(value: Value) -> Value:
-    """Return what an engine compares without a cast that could fail on a row: numbers of one type."""
-    return whole_key(value) if value.type().is_numeric() else value
-
-
-def whole_key(value: Value) -> Value:
-    """Return a whole number in 64 bits; one that does not fit is missing."""
-    kind = value.type()
-    if kind.is_decimal() or (kind.is_integer() and not kind.is_signed_integer()):
-        value = value.between(whole(-(2**63) + 1), whole(2**63 - 1)).ifelse(value, ibis.null(kind))
-    return value.cast("int64")
-
-
 def _listed(value: Value, key: Key) -> Value:
     """Whether a key is one of its public values."""
     assert key.known is not None
     values = [one for one in key.known if one is not None]
     if len(values) > LONG_LIST:
-        import pyarrow
-
         found = value.isin(ibis.memtable(pyarrow.table({"known": values}))["known"])
     else:
         found = value.isin(values) if values else ibis.literal(False)

@@ -6,6 +6,7 @@ import importlib.util
 from typing import Any
 
 import ibis
+import pyarrow
 
 from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
@@ -96,8 +97,6 @@ class PostgreSQL(Source):
 
     def fetch(self, query: Value) -> Any:
         """Row by row, as Python's values: a `numeric` stays exact."""
-        import pyarrow
-
         text = self._connection.compile(query)
         with self._connection.con.cursor() as cursor:
             rows = cursor.execute(text).fetchall()
@@ -110,7 +109,7 @@ class PostgreSQL(Source):
         self._connection.con.cancel_safe(timeout=5)
 
     def reseed(self, seed: int) -> None:
-        """By `setseed`, which takes a number from -1 to 1, and holds for this connection."""
+        """By `setseed`, which takes a number from -1 to 1, and holds for this connection; it keeps 53 bits of it."""
         with self._connection.con.cursor() as cursor:
             cursor.execute(f"SELECT setseed({2 * seed / 2**63 - 1!r})")
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import itertools
+import os
 import shutil
 import signal
 import threading
 from typing import Any
 
 import ibis
+import pyarrow
+from sqlglot import expressions
 
 from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
@@ -119,8 +122,6 @@ class Spark(Source):
 
     def fetch(self, query: Value) -> Any:
         """By Arrow; a time is the one on the wall, without a zone."""
-        import pyarrow
-
         self._session.sparkContext.setJobGroup(self._group, "sitr", interruptOnCancel=True)
         table = self._session.sql(self._seeded(query)).toArrow()
         fields = [
@@ -131,8 +132,6 @@ class Spark(Source):
 
     def _seeded(self, query: Value) -> str:
         """The query, with a seed for each random column: Spark's own comes from the clock."""
-        from sqlglot import expressions
-
         tree = self._connection.compiler.to_sqlglot(query)
         for place, node in enumerate(list(tree.find_all(expressions.Rand))):
             digest = hashlib.sha256(f"{self._seed}/{place}".encode()).digest()
@@ -170,8 +169,6 @@ def _zoned(table: Value, schema: Any) -> Value:
 
 def _signed(frame: Any) -> Any:
     """A frame with numbers that Spark has: as it reads those without a sign from Parquet."""
-    import pyarrow
-
     kinds = {"uint8": pyarrow.int16(), "uint16": pyarrow.int32(), "uint32": pyarrow.int64()}
     kinds["uint64"] = pyarrow.decimal128(20, 0)
     return frame.cast(pyarrow.schema([(field.name, kinds.get(str(field.type), field.type)) for field in frame.schema]))
@@ -200,7 +197,7 @@ def _started(master: str) -> Any:
     """A context of our own; its log is off from the start, and Ctrl-C stays with us."""
     from pyspark.sql import SparkSession
 
-    if shutil.which("java") is None and not _java_home():
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise MissingExtra("Spark needs Java 17 or later.", do="install it, or set JAVA_HOME.")
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT) if main else None
@@ -221,12 +218,6 @@ def _started(master: str) -> Any:
         if main:
             signal.signal(signal.SIGINT, handler)
     raise InvalidDeclaration(f"connection.address: Spark cannot be started at {master!r}.")
-
-
-def _java_home() -> bool:
-    import os
-
-    return bool(os.environ.get("JAVA_HOME"))
 
 
 def _check_attempts(session: Any) -> None:

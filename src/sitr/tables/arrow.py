@@ -1,0 +1,126 @@
+"""What Arrow holds, as a frame or in a Parquet file, so that no row of it can make an engine fail.
+
+Arrow believes that a text is UTF-8 and that a time fits. DuckDB looks, and fails on the first one that does not. So
+texts are handed over as bytes and coarse times as whole numbers, and read in the query, where one can be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pyarrow
+import pyarrow.dataset
+
+from ..errors import InvalidArgument
+from .dialect import Value
+
+COARSE = {"s": 10**6, "ms": 10**3}  # microseconds
+LATEST = 2**62  # microseconds after 1970, and before; further than any calendar
+PARQUET = pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+
+
+def _decode(content: bytes) -> Any:
+    """A function of DuckDB's own: the text of bytes; it fails on what is no UTF-8."""
+
+
+def _try(value: str) -> Any:
+    """DuckDB's own way not to fail: missing in the rows in which a value cannot be computed."""
+
+
+def _hex(content: bytes) -> Any:
+    """A function of DuckDB's own: bytes as digits."""
+
+
+def _make_timestamp(microseconds: int) -> Any:
+    """A function of DuckDB's own: a time without a zone."""
+
+
+def _make_timestamptz(microseconds: int) -> Any:
+    """A function of DuckDB's own: a moment."""
+
+
+decoded = ibis.udf.scalar.builtin(_decode, name="decode", signature=(("binary",), "string"))
+_tried = ibis.udf.scalar.builtin(_try, name="try", signature=(("string",), "string"))
+_digits = ibis.udf.scalar.builtin(_hex, name="hex", signature=(("binary",), "string"))
+_time = ibis.udf.scalar.builtin(_make_timestamp, name="make_timestamp", signature=(("int64",), "timestamp(6)"))
+_moment = ibis.udf.scalar.builtin(
+    _make_timestamptz, name="make_timestamptz", signature=(("int64",), "timestamp('UTC', 6)")
+)
+
+
+def frame_of(name: str, frame: Any) -> pyarrow.Table:
+    """Return a frame of pandas, Polars or Arrow as Arrow's table; nothing of it is shown where that fails.
+
+    Raises:
+        InvalidArgument: It is none of them, or one column has several types.
+    """
+    try:
+        if hasattr(frame, "to_arrow"):
+            frame = frame.to_arrow()
+        return frame if isinstance(frame, pyarrow.Table) else pyarrow.Table.from_pandas(frame, preserve_index=False)
+    except Exception:
+        pass
+    raise InvalidArgument(
+        f"frames[{name!r}] is no table of pandas, Polars or Arrow with one type in each column.",
+        do="give each column one type: df.astype({...}).",
+    )
+
+
+def parquet_of(path: Path) -> pyarrow.dataset.FileSystemDataset:
+    """Return a Parquet file; nothing is read of it but its schema."""
+    if not path.is_file():  # Arrow would take a folder, and cast what its files hold to the types of one of them
+        raise FileNotFoundError(path)
+    return pyarrow.dataset.dataset(str(path), format=PARQUET)
+
+
+def handed(content: Any, names: Iterable[str]) -> Any:
+    """Return some columns of a frame, or of a Parquet file, of types with which an engine looks at no value."""
+    kinds = pyarrow.schema([(name, _handed(_kind(content.schema.field(name).type))) for name in names])
+    if isinstance(content, pyarrow.Table):
+        return content.select(kinds.names).cast(kinds)
+    return pyarrow.dataset.dataset(content.files, schema=kinds, format=content.format)
+
+
+def read(table: Value, schema: pyarrow.Schema) -> dict[str, Value]:
+    """Return the columns of a table that was handed over, as what they were in their own schema."""
+    return {name: _read(table[name], _kind(schema.field(name).type)) for name in table.columns}
+
+
+def _kind(kind: Any) -> Any:
+    """The type of the values, however they are kept."""
+    if pyarrow.types.is_dictionary(kind):
+        return kind.value_type
+    keeps = isinstance(kind, pyarrow.BaseExtensionType) and not isinstance(kind, pyarrow.UuidType)
+    return kind.storage_type if keeps else kind
+
+
+def _is_text(kind: Any) -> bool:
+    types = pyarrow.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_coarse(kind: Any) -> bool:
+    return bool(pyarrow.types.is_timestamp(kind) and kind.unit in COARSE)
+
+
+def _handed(kind: Any) -> Any:
+    if _is_text(kind):
+        return pyarrow.binary() if pyarrow.types.is_string(kind) else pyarrow.large_binary()
+    if isinstance(kind, pyarrow.UuidType):
+        return pyarrow.binary(16)
+    return pyarrow.int64() if _is_coarse(kind) else kind
+
+
+def _read(value: Value, kind: Any) -> Value:
+    if _is_text(kind):
+        return _tried(decoded(value))
+    if isinstance(kind, pyarrow.UuidType):
+        return _digits(value).try_cast("uuid")
+    if _is_coarse(kind):
+        most = LATEST // COARSE[kind.unit]
+        inside = value.between(-most, most).ifelse(value, ibis.null("int64")) * COARSE[kind.unit]
+        return _moment(inside) if kind.tz else _time(inside)
+    return value

@@ -1,0 +1,137 @@
+"""A text file as a sequence of lines: each of them is a row on its own, whatever the others hold.
+
+A usual reader of CSV lets a quote reach over the ends of lines. One that is not closed then swallows the rows that
+follow: one person's line decides which others are read. Here a line ends where the file ends it, always.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy
+import pyarrow
+import pyarrow.compute
+
+from .dialect import Value
+
+BLOCK = 2**22  # bytes that are read at once
+LONGEST_LINE = 2**22  # bytes; a longer one is left out
+QUOTE, END = '"', "\n"
+NO_TEXT = "\ufffd"  # stands where bytes are no UTF-8
+SCHEMA = pyarrow.schema([("line", pyarrow.string())])
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a text file after the first, as Arrow: an engine reads them as often as it likes.
+
+    Left out are lines that are empty or too long, and those with an odd number of quotes: they are no records. Whether
+    a line is one of these is seen from itself alone.
+
+    Attributes:
+        path: Of the file; one that ends in .gz is unpacked while it is read.
+
+    Privacy: two files that differ by a line differ by that line here, and by nothing else. The promise is about the
+    unit that a line names; so a record must not have two lines.
+    """
+
+    path: Path
+
+    @property
+    def separator(self) -> str:
+        """What stands between two cells."""
+        return "\t" if self.path.name.lower().endswith(".tsv") else ","
+
+    @property
+    def names(self) -> list[str]:
+        """The cells of the first line."""
+        with self._opened() as file:
+            line = _first(file).decode("utf-8-sig", errors="replace")
+        return next(csv.reader([line], delimiter=self.separator), [])
+
+    def split(self, lines: Value) -> Value:
+        """Return the list of cells of each line, of the engine's table of these lines."""
+        return lines["line"].split(self.separator)
+
+    def columns(self, cells: Value) -> dict[str, Value]:
+        """Return the columns of split lines, as text: a cell that is empty, or no text, is missing.
+
+        A line with too few cells lacks the last ones; those that are too many are not read.
+        """
+        names = self.names
+        return {name: _cell(cells[names.index(name)], self.separator) for name in dict.fromkeys(names)}
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Begin to read; this is what engines call that know Arrow."""
+        reader = pyarrow.RecordBatchReader.from_batches(SCHEMA, self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pyarrow.RecordBatch]:
+        with self._opened() as file:
+            file.seek(len(_first(file)))
+            for block in _blocks(file):
+                yield pyarrow.record_batch([_records(block, self.separator)], schema=SCHEMA)
+
+    def _opened(self) -> Any:
+        return gzip.open(self.path) if self.path.name.lower().endswith(".gz") else self.path.open("rb")
+
+
+def _first(file: Any) -> bytes:
+    """The first line."""
+    return re.split(rb"[\r\n]", file.read(LONGEST_LINE), maxsplit=1)[0]
+
+
+def _blocks(file: Any) -> Iterator[bytes]:
+    """The file in pieces that end where lines do."""
+    begun = b""
+    while block := file.read(BLOCK):
+        end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
+        if end:
+            yield begun + block[:end]
+            begun = block[end:]
+        elif len(begun) <= LONGEST_LINE:  # a longer one will be left out: no more of it is collected
+            begun += block
+    yield begun
+
+
+def _records(block: bytes, separator: str) -> pyarrow.StringArray:
+    """The lines of a block that can be records; what is no UTF-8 in one of them does not reach into the next."""
+    text = block.decode(errors="replace").replace("\r", END)
+    lines = pyarrow.compute.split_pattern(pyarrow.array([text]), END).flatten()
+    length = pyarrow.compute.binary_length(lines)
+    fits = pyarrow.compute.and_(pyarrow.compute.greater(length, 0), pyarrow.compute.less_equal(length, LONGEST_LINE))
+    lines = lines.filter(fits)
+    return _quoted(lines, separator) if QUOTE in text else lines
+
+
+def _quoted(lines: pyarrow.StringArray, separator: str) -> pyarrow.StringArray:
+    """Lines whose quotes are closed; a separator between quotes is written as the end of a line, which none holds."""
+    quotes = pyarrow.compute.count_substring(lines, QUOTE)
+    lines = lines.filter(pyarrow.compute.equal(pyarrow.compute.bit_wise_and(quotes, 1), 0))
+    if not len(lines):
+        return lines
+    _, offsets, content = lines.buffers()
+    ends = numpy.frombuffer(offsets, numpy.int32)[lines.offset : lines.offset + len(lines) + 1]
+    signs = numpy.frombuffer(content, numpy.uint8).copy()
+    here = signs[ends[0] : ends[-1]]
+    inside = numpy.cumsum(here == ord(QUOTE), dtype=numpy.uint8) & 1  # even in each line: all of them begin outside
+    here[(here == ord(separator)) & (inside == 1)] = ord(END)
+    return pyarrow.StringArray.from_buffers(len(lines), offsets, pyarrow.py_buffer(signs), offset=lines.offset)
+
+
+def _cell(cell: Value, separator: str) -> Value:
+    whole = cell.startswith(QUOTE) & cell.endswith(QUOTE)
+    inner = cell.substr(1, cell.length() - 2).replace(QUOTE * 2, QUOTE)
+    return ibis.cases(
+        (cell.isin(["", QUOTE * 2]) | cell.contains(NO_TEXT), ibis.null("string")),
+        (whole, inner.replace(END, separator)),
+        (cell.contains(END), cell.replace(END, separator)),
+        else_=cell,
+    )

@@ -1,0 +1,111 @@
+"""Frames and Parquet files: what Arrow holds and DuckDB would fail on is missing in its own row."""
+
+import uuid
+from datetime import UTC, datetime
+
+import numpy
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import sitr
+from sitr.errors import InvalidDeclaration
+from sitr.session.database import open as opened
+from sitr.tables.declaration import Declaration
+
+BROKEN = pyarrow.Array.from_buffers(
+    pyarrow.string(),
+    3,
+    [None, pyarrow.py_buffer(numpy.array([0, 1, 3, 4], numpy.int32)), pyarrow.py_buffer(b"a\xff\xfeb")],
+)
+TEXT = {"t": {"type": "string"}}
+TIME = {"t": {"type": "timestamp"}}
+
+
+def database(tmp_path, table, columns, kind):
+    """The same rows as a frame, or in a Parquet file."""
+    content = {
+        "sitr": 1,
+        "name": "d",
+        "tables": {"rows": {"unit": "row", "source": "rows.parquet", "columns": columns}},
+        "budgets": {"d": {"epsilon": 100.0, "delta": 1e-3}},
+    }
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+    frames = {"rows": table} if kind == "frame" else None
+    return opened(Declaration.of(content, tmp_path), ledger="memory://", analyst="amina", frames=frames)
+
+
+def cells(tmp_path, array, columns, kind="frame"):
+    with database(tmp_path, pyarrow.table({"t": array}), columns, kind) as one:
+        table = one.source.table(one.declared.tables["rows"])
+        return one.source.fetch(table).column("t").to_pylist()
+
+
+KINDS = pytest.mark.parametrize("kind", ["frame", "parquet"])
+TEXTS = [
+    pyarrow.string(),
+    pyarrow.large_string(),
+    pyarrow.string_view(),
+    pyarrow.dictionary(pyarrow.int8(), pyarrow.string()),
+]
+
+
+@KINDS
+@pytest.mark.parametrize("type_", TEXTS, ids=str)
+def test_a_text_that_is_no_utf8_is_missing(tmp_path, type_, kind):
+    array = BROKEN.dictionary_encode() if pyarrow.types.is_dictionary(type_) else BROKEN.cast(type_)
+    assert cells(tmp_path, array, TEXT, kind) == ["a", None, "b"]
+
+
+@KINDS
+def test_a_key_that_is_no_utf8_is_not_found(tmp_path, kind):
+    table = pyarrow.table({"t": pyarrow.chunked_array([BROKEN] * 50)})
+    with database(tmp_path, table, TEXT, kind) as one:
+        found = one.table("rows").group_by("t").aggregate(n=sitr.count()).release(epsilon=20.0, delta=1e-6)
+        assert found.value["t"] == ["a", "b"]
+
+
+@KINDS
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Riyadh"])
+@pytest.mark.parametrize(("unit", "second"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
+def test_a_time_that_does_not_fit_is_missing(tmp_path, kind, unit, second, zone):
+    far = 2**53 if unit == "s" else 2**63 - 10  # seconds are milliseconds in Parquet
+    moments = pyarrow.array([10**9 * second, far, -far, None], pyarrow.timestamp(unit, zone))
+    with database(tmp_path, pyarrow.table({"t": moments}), TIME, kind) as one:
+        rows = one.table("rows")
+        counted = rows.derive(y=rows["t"].part("year")).aggregate(n=sitr.count("y")).release(epsilon=40.0)
+        assert counted.value["n"] == [3 if unit == "ns" else 1]
+        table = one.source.table(one.declared.tables["rows"])
+        first = one.source.fetch(table.limit(1)).column("t").to_pylist()[0]
+    assert first == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC if zone else None)
+
+
+@KINDS
+def test_an_id_of_16_bytes_is_a_text(tmp_path, kind):
+    one = uuid.UUID(int=2**127 + 5)
+    array = pyarrow.ExtensionArray.from_storage(pyarrow.uuid(), pyarrow.array([one.bytes, None], pyarrow.binary(16)))
+    assert cells(tmp_path, array, TEXT, kind) == [str(one), None]
+
+
+@KINDS
+def test_columns_that_are_not_declared_are_not_touched(tmp_path, kind):
+    table = pyarrow.table({"t": ["a"], "other": pyarrow.array([[{"deep": 1}]])})
+    with database(tmp_path, table, TEXT, kind) as one:
+        assert one.source.table(one.declared.tables["rows"]).columns == ("t",)
+
+
+@KINDS
+def test_a_table_without_the_declared_columns(tmp_path, kind):
+    with pytest.raises(InvalidDeclaration, match=r"columns.t: the table has no such column"):
+        database(tmp_path, pyarrow.table({"other": [1]}), TEXT, kind)
+
+
+def test_an_old_kind_of_time_in_parquet(tmp_path):
+    table = pyarrow.table({"t": pyarrow.array([10**15, 2**62], pyarrow.timestamp("us"))})
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet", use_deprecated_int96_timestamps=True)
+    content = {"sitr": 1, "name": "d", "tables": {"rows": {"unit": "row", "source": "rows.parquet", "columns": TIME}}}
+    declared = Declaration.of(content | {"budgets": {"d": {"epsilon": 100.0}}}, tmp_path)
+    with opened(declared, ledger="memory://", analyst="amina") as one:
+        rows = one.table("rows")
+        assert rows.aggregate(n=sitr.count("t")).release(epsilon=40.0).value["n"] == [1]

@@ -1,0 +1,151 @@
+"""Text files: a line is a row on its own, whatever the others hold."""
+
+import csv
+import gzip
+from collections import Counter
+
+import duckdb
+import ibis
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sitr.tables import lines as module
+from sitr.tables.declaration import Declaration
+from sitr.tables.duckdb import DuckDB
+from sitr.tables.lines import LONGEST_LINE, Lines
+
+NAMES = ["who", "text", "x"]
+COLUMNS = {"who": {"type": "integer"}, "text": {"type": "string"}, "x": {"type": "float"}}
+PLAIN = [b"1,a,0.5", b"2,b,", b'3,"c, d",1e3', b'4,"say ""x""",2', "5,عين,3".encode(), b"6", b"7,e,4,more,cells"]
+ROWS = Counter(
+    [
+        (1, "a", 0.5),
+        (2, "b", None),
+        (3, "c, d", 1000.0),
+        (4, 'say "x"', 2.0),
+        (5, "عين", 3.0),
+        (6, None, None),
+        (7, "e", 4.0),
+    ]
+)
+NASTY = [
+    b'8,"open,1',
+    b'"',
+    b'8,5" pipe,1',
+    b'9,"a"b,1"',
+    b'9,a"b,c"d,1',
+    b'"9","""",1',
+    b"",
+    b" ",
+    b"9\x00,\x00a,1",
+    b"9,\xff\xfe,1",
+    b"9,a\xe2",  # a sign that would go on in the next line
+    b"\xef\xbb\xbf9,a,1",
+    b"9;a;1",
+    b"," * 5000,
+    b"9,\\",
+    b"9,'a,1",
+    b"# 9,a,1",
+    b"9," + b"a" * LONGEST_LINE,
+    b"9,a,\x1a",
+]
+
+
+def read(folder, content, name="rows.csv"):
+    """The rows of a file, as DuckDB counts them."""
+    packed = gzip.compress(content) if name.endswith(".gz") else content
+    (folder / name).write_bytes(packed)
+    table = {"unit": "who", "max_rows_per_unit": 1, "source": name, "columns": COLUMNS}
+    declared = Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, folder)
+    source = DuckDB(declared)
+    try:
+        rows = source.fetch(source.table(declared.tables["rows"])).to_pylist()
+    finally:
+        source.close()
+    return Counter(tuple(row.values()) for row in rows)
+
+
+def of(*rows, end=b"\n"):
+    return end.join([b"who,text,x", *rows])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("lines")
+
+
+def test_what_cells_hold(folder):
+    assert read(folder, of(*PLAIN)) == ROWS
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_one_line_changes_no_other(folder, nasty):
+    """Two files that differ by a line: the rows of one are those of the other, and at most one more."""
+    for place in (0, 3, len(PLAIN)):
+        more = read(folder, of(*PLAIN[:place], nasty, *PLAIN[place:]))
+        assert not ROWS - more
+        assert (more - ROWS).total() <= 1
+
+
+SIGNS = st.sampled_from(list(b'"",,a1 \x00\\\xff\xc3\xa9\xef\xbb\xbf\t'))
+
+
+@given(st.lists(st.lists(SIGNS, max_size=9).map(bytes), max_size=4))
+@example([b'"', b',"'])
+@settings(max_examples=25, deadline=None)
+def test_a_file_is_read_as_its_lines_are_one_by_one(folder, rows):
+    assert read(folder, of(*rows)) == sum((read(folder, of(row)) for row in rows), Counter())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_where_a_block_ends_makes_no_difference(folder, size, monkeypatch):
+    monkeypatch.setattr(module, "LONGEST_LINE", 20)
+    content = of(*PLAIN, b"9," + b"a" * 18, b"9," + b"a" * 19, b"9," + b"a" * 300, *PLAIN)
+    whole = read(folder, content)
+    assert whole == read(folder, of(*PLAIN, *PLAIN, b"9," + b"a" * 18))
+    monkeypatch.setattr(module, "BLOCK", size)
+    assert read(folder, content) == whole
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf"])
+def test_ends_of_lines_archives_and_byte_order_marks(folder, end, name, before):
+    assert read(folder, before + of(*PLAIN, b"", end=end), name) == ROWS
+
+
+def test_tabs(folder):
+    rows = [b"1\ta, b\t0.5", b'2\t"a\tb"\t1']
+    content = b'who\t"text"\tx\n' + b"\n".join(rows)
+    assert read(folder, content, "rows.tsv") == Counter([(1, "a, b", 0.5), (2, "a\tb", 1.0)])
+
+
+@given(st.lists(st.lists(st.text("ab\",' é\\", max_size=6), min_size=3, max_size=3), max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_what_a_writer_of_csv_wrote_is_read_as_it_was(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("written") / "rows.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([NAMES, *rows])
+    lines = Lines(path)
+    connection = ibis.duckdb.connect()
+    connection.con.register("given", lines)
+    table = connection.table("given")
+    found = connection.to_pyarrow(table.select(**lines.columns(lines.split(table)))).to_pylist()
+    connection.disconnect()
+    assert [list(row.values()) for row in found] == [[cell or None for cell in row] for row in rows]
+
+
+def test_a_first_line_of_its_own(folder):
+    (folder / "head.csv").write_bytes(b'\xef\xbb\xbf"a, b",c\r1,2')
+    assert Lines(folder / "head.csv").names == ["a, b", "c"]
+    (folder / "none.csv").write_bytes(b"")
+    assert Lines(folder / "none.csv").names == []
+
+
+def test_an_engine_reads_lines_as_often_as_it_likes(folder):
+    (folder / "again.csv").write_bytes(of(*PLAIN))
+    with duckdb.connect() as connection:
+        connection.register("given", Lines(folder / "again.csv"))
+        asked = "SELECT count(*) FROM given AS one JOIN given AS two USING (line)"
+        assert [connection.execute(asked).fetchone() for _ in range(2)] == [(len(PLAIN),)] * 2
