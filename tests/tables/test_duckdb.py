@@ -1,6 +1,7 @@
 """DuckDB: files, database files and frames, and what cannot be opened."""
 
 import duckdb
+import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -24,6 +25,21 @@ def rows_of(tmp_path, source, frames=None, **connection):
 def test_a_parquet_file(tmp_path):
     pyarrow.parquet.write_table(clinic.labs(), tmp_path / "labs.parquet")
     assert abs(rows_of(tmp_path, "labs.parquet") - 300) < 5
+
+
+@pytest.mark.parametrize("source", ["labs.parquet", "labs.parquet/part-*.parquet"])
+def test_parquet_files_of_one_schema(tmp_path, source):
+    folder = tmp_path / "labs.parquet"
+    folder.mkdir()
+    for part in range(3):
+        pyarrow.parquet.write_table(clinic.labs(), folder / f"part-{part}.parquet")
+    assert abs(rows_of(tmp_path, source) - 900) < 5
+    other = clinic.labs().set_column(0, "ward", pyarrow.array([1] * 300))
+    pyarrow.parquet.write_table(other, folder / "part-3.parquet")
+    with pytest.raises(InvalidDeclaration, match=r"tables.labs: the files of .* have different columns"):
+        rows_of(tmp_path, source)
+    with pytest.raises(InvalidDeclaration, match="cannot be opened"):
+        rows_of(tmp_path, "labs.parquet/none-*.parquet")
 
 
 def test_a_text_file_whose_cells_do_not_all_fit(tmp_path):

@@ -14,7 +14,7 @@ import ibis
 import pyarrow
 import pyarrow.dataset
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, InvalidDeclaration
 from .dialect import Value
 
 COARSE = {"s": 10**6, "ms": 10**3}  # microseconds
@@ -70,10 +70,23 @@ def frame_of(name: str, frame: Any) -> pyarrow.Table:
 
 
 def parquet_of(path: Path) -> pyarrow.dataset.FileSystemDataset:
-    """Return a Parquet file; nothing is read of it but its schema."""
-    if not path.is_file():  # Arrow would take a folder, and cast what its files hold to the types of one of them
+    """Return a Parquet file, or those of a folder or of a pattern; nothing is read of them but their schemas.
+
+    Raises:
+        FileNotFoundError: There is none.
+        InvalidDeclaration: Two have different columns: a cast of one to the types of another could fail on a row.
+    """
+    folder, pattern = (path, "*.parquet") if path.is_dir() else (path.parent, path.name)
+    files = sorted(folder.glob(pattern)) if "*" in pattern else [path]
+    if not files or not all(file.is_file() for file in files):
         raise FileNotFoundError(path)
-    return pyarrow.dataset.dataset(str(path), format=PARQUET)
+    first, *others = (pyarrow.dataset.dataset(str(file), format=PARQUET).schema for file in files)
+    if not all(first.equals(other) for other in others):
+        raise InvalidDeclaration(
+            f"the files of {path.name} have different columns.",
+            do="write them with one schema, or declare them one by one.",
+        )
+    return pyarrow.dataset.dataset([str(file) for file in files], schema=first, format=PARQUET)
 
 
 def handed(content: Any, names: Iterable[str]) -> Any:

@@ -139,6 +139,8 @@ class Source(Dialect, ABC):
     def _schema(self, table: Table) -> Mapping[str, Any]:
         try:
             return dict(self.table(table).schema().items())
+        except InvalidDeclaration as error:
+            raise InvalidDeclaration(f"tables.{table.name}: {error.what}", why=error.why, do=error.do) from None
         except Exception:
             log.debug("the schema of a declared table could not be read")
         raise InvalidDeclaration(
