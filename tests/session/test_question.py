@@ -1,5 +1,6 @@
 """What a question says of itself before it is paid for."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
 import pytest
@@ -112,3 +113,14 @@ def test_a_product_of_constants_does_not_leave_32_bits(visits, far):
     few = thousandths.filter(thousandths["cost"] < far)
     assert few.aggregate(n=sitr.count()).release(epsilon=100).value["n"][0] > 5000
     assert few.aggregate(n=sitr.histogram("cost", [0, 1, far])).release(epsilon=100).value["n"][0] > 1000
+
+
+def test_two_threads_may_ask_one_question_at_two_prices(visits):
+    question = visits.group_by("region").aggregate(n=sitr.count())
+
+    def priced(epsilon):
+        return {question._planned(epsilon, None, None)[0].event.pure() for _ in range(200)}
+
+    with ThreadPoolExecutor(2) as threads:
+        for epsilon, found in zip((1.0, 0.5), threads.map(priced, (1.0, 0.5)), strict=True):
+            assert [float(one) for one in found] == [pytest.approx(epsilon)]

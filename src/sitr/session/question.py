@@ -226,9 +226,10 @@ class Question:
             )
         delta = delta if self._delta is None else self._delta
         target, facts = Target.of(database.declared, epsilon, delta, rho), database.facts(self.query.relation)
-        if self._last is None or self._last[:2] != (target, facts):
-            self._last = target, facts, plan(self.query, database.declared, target, facts)
-        return self._last[2], target
+        last = self._last  # once: another thread may ask the same at another price
+        if last is None or last[:2] != (target, facts):
+            last = self._last = target, facts, plan(self.query, database.declared, target, facts)
+        return last[2], target
 
     def _request(self, target: Target) -> dict[str, Any]:
         declared = self.database.declared

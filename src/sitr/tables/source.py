@@ -122,12 +122,13 @@ class Source(Dialect, ABC):
         """The query of a tally; without a key it is the same each time, and written once."""
         if key is not None:
             return self._emitter(key).tally(tally)
-        place = (id(tally), empty)
-        if place not in self._queries:
-            while len(self._queries) >= KEPT:
-                self._queries.pop(next(iter(self._queries)))
-            self._queries[place] = tally, self._emitter(None, empty=empty).tally(tally)
-        return self._queries[place][1]
+        kept = self._queries.get((id(tally), empty))
+        if kept is None:
+            kept = tally, self._emitter(None, empty=empty).tally(tally)
+            if len(self._queries) >= KEPT:
+                self._queries.clear()
+            self._queries[id(tally), empty] = kept
+        return kept[1]
 
     def _emitter(self, key: tuple[int, int, int] | None, *, empty: bool = False) -> Emitter:
         def table(declared: Table) -> Value:
