@@ -173,14 +173,15 @@ def _split(text: Any, separator: str) -> Any:
     from pyspark.sql import functions as of
 
     line = of.make_valid_utf8(text["value"])
-    pieces = of.split(line, QUOTE)
-    fits = (of.length(line) > 0) & (of.octet_length(line) <= LONGEST_LINE) & (of.size(pieces) % 2 == 1)
+    length = of.octet_length(line)
+    quotes = length - of.octet_length(of.replace(line, of.lit(QUOTE), of.lit("")))
 
     def kept(piece: Any, place: Any) -> Any:
         return of.when(place % 2 == 1, of.translate(piece, separator, END)).otherwise(piece)
 
-    cells = of.split(of.array_join(of.transform(pieces, kept), QUOTE), separator)
-    return text.where(fits).select(cells.alias("cells"))
+    quoted = of.array_join(of.transform(of.split(line, QUOTE), kept), QUOTE)
+    cells = of.split(of.when(line.contains(QUOTE), quoted).otherwise(line), separator)
+    return text.where((length > 0) & (length <= LONGEST_LINE) & (quotes % 2 == 0)).select(cells.alias("cells"))
 
 
 def _zoned(table: Value, schema: Any) -> Value:
