@@ -12,6 +12,7 @@ import sitr
 from sitr.errors import InvalidDeclaration
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
+from tests.tables import engines
 
 BROKEN = pyarrow.Array.from_buffers(
     pyarrow.string(),
@@ -62,6 +63,15 @@ def test_a_text_that_is_no_utf8_is_missing(tmp_path, type_, kind):
 def test_a_key_that_is_no_utf8_is_not_found(tmp_path, kind):
     table = pyarrow.table({"t": pyarrow.chunked_array([BROKEN] * 50)})
     with database(tmp_path, table, TEXT, kind) as one:
+        found = one.table("rows").group_by("t").aggregate(n=sitr.count()).release(epsilon=20.0, delta=1e-6)
+        assert found.value["t"] == ["a", "b"]
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_key_that_is_no_utf8_is_not_found_by_spark():
+    table = pyarrow.table({"t": pyarrow.chunked_array([BROKEN] * 50)})
+    content = {"tables": {"rows": {"unit": "row", "columns": TEXT}}}
+    with engines.asked("spark", {"rows": table}, content) as one:
         found = one.table("rows").group_by("t").aggregate(n=sitr.count()).release(epsilon=20.0, delta=1e-6)
         assert found.value["t"] == ["a", "b"]
 

@@ -449,6 +449,17 @@ def test_what_only_postgresql_holds_is_missing_or_clipped_and_never_raises():
             db.source._connection.con.execute("DROP TABLE odd")
 
 
+def test_a_database_that_is_not_in_utf8_is_refused():
+    if reason := engines.missing("postgresql"):
+        pytest.skip(reason)
+    shared = cluster.shared()
+    shared.sql("CREATE DATABASE plain OWNER owner ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    content = {**CONTENT, "sitr": 1, "name": "test"}
+    content["connection"] = {"engine": "postgresql", "address": shared.url("plain")}
+    with pytest.raises(InvalidDeclaration, match="not in UTF-8"):
+        connect(Declaration.of(content))
+
+
 @pytest.mark.parametrize(
     ("engine", "address", "says"),
     [

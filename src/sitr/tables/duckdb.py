@@ -15,8 +15,8 @@ from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
 from .arrow import decoded, frame_of, handed, parquet_of, read
 from .declaration import Declaration, Table
-from .dialect import Value, type_of
-from .lines import Lines
+from .dialect import Value
+from .lines import Lines, columns_of
 from .source import Source
 
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
@@ -89,11 +89,10 @@ class DuckDB(Source):
     def _text(self, name: str, lines: Lines, table: Table) -> Value:
         """A text file: a cell that does not fit its type is missing, and nothing is guessed from the rows."""
         given = self._registered(name, lines)
-        split = self._view(f"{name}_split", given.select(cells=lines.split(given)))  # once for all columns
-        cells = lines.columns(split["cells"])
-        there = {one: column for one, column in table.columns.items() if one in cells}
-        typed = {one: cells[one].try_cast(type_of(column.type)) for one, column in there.items()}
-        return self._view(name, split.select(**typed)) if typed else split
+        # By a view of its own, or each column would split the line anew.
+        split = self._view(f"{name}_split", given.select(cells=given["line"].split(lines.separator)))
+        columns = columns_of(split["cells"], lines.names, table)
+        return self._view(name, split.select(**columns)) if columns else split
 
     def _registered(self, name: str, content: Any) -> Value:
         """What Arrow can read, as a table of the engine."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
-from .dialect import Value
+from .declaration import Table
+from .dialect import Value, type_of
 
 BLOCK = 2**22  # bytes that are read at once
 LONGEST_LINE = 2**22  # bytes; a longer one is left out
@@ -47,26 +48,13 @@ class Lines:
     @property
     def separator(self) -> str:
         """What stands between two cells."""
-        return "\t" if self.path.name.lower().endswith(".tsv") else ","
+        return separator_of(self.path.name)
 
     @property
     def names(self) -> list[str]:
         """The cells of the first line."""
         with self._opened() as file:
-            line = _first(file).decode("utf-8-sig", errors="replace")
-        return next(csv.reader([line], delimiter=self.separator), [])
-
-    def split(self, lines: Value) -> Value:
-        """Return the list of cells of each line, of the engine's table of these lines."""
-        return lines["line"].split(self.separator)
-
-    def columns(self, cells: Value) -> dict[str, Value]:
-        """Return the columns of split lines, as text: a cell that is empty, or no text, is missing.
-
-        A line with too few cells lacks the last ones; those that are too many are not read.
-        """
-        names = self.names
-        return {name: _cell(cells[names.index(name)], self.separator) for name in dict.fromkeys(names)}
+            return names_of(_first(file).decode(errors="replace"), self.separator)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Begin to read; this is what engines call that know Arrow."""
@@ -81,6 +69,35 @@ class Lines:
 
     def _opened(self) -> Any:
         return gzip.open(self.path) if self.path.name.lower().endswith(".gz") else self.path.open("rb")
+
+
+def separator_of(path: str) -> str:
+    """Return what stands between two cells of a file."""
+    return "\t" if path.lower().endswith(".tsv") else ","
+
+
+def names_of(line: str, separator: str) -> list[str]:
+    """Return the cells of a first line.
+
+    Example:
+        >>> names_of('who,"what, where"', ",")
+        ['who', 'what, where']
+    """
+    return next(csv.reader([line.removeprefix("\ufeff")], delimiter=separator), [])
+
+
+def columns_of(cells: Value, names: Sequence[str], table: Table) -> dict[str, Value]:
+    """Return the declared columns of lines that an engine has split at their separators.
+
+    Missing is a cell that is empty, is no text or does not fit its type, and what a line has too few of; what it has
+    too many of is not read. Separators between quotes stand as ends of lines until here.
+    """
+    there = {name: column for name, column in table.columns.items() if name in names}
+    separator = separator_of(table.source)
+    return {
+        name: _cell(cells[names.index(name)], separator).try_cast(type_of(column.type))
+        for name, column in there.items()
+    }
 
 
 def _first(file: Any) -> bytes:

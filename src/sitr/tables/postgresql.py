@@ -59,6 +59,7 @@ class PostgreSQL(Source):
     def __init__(self, declared: Declaration) -> None:
         super().__init__(declared)
         self._connection = _connected(declared)
+        _check_encoding(self._connection)
         self._tables: dict[str, Value] = {}
 
     @property
@@ -140,6 +141,17 @@ def _connected(declared: Declaration) -> Value:
         "connection.address: the server cannot be reached, or does not let this user in.",
         do="try the address with psql; a password belongs into ~/.pgpass.",
     )
+
+
+def _check_encoding(connection: Value) -> None:
+    """A text of another encoding may have no place in UTF-8, and SQL_ASCII lets any byte pass: one row would fail."""
+    if connection.con.info.parameter_status("server_encoding") != "UTF8":
+        connection.disconnect()
+        raise InvalidDeclaration(
+            "connection.address: the database is not in UTF-8.",
+            why="a text that has no place in it would make a release fail.",
+            do="copy it into one that is: CREATE DATABASE ... ENCODING 'UTF8'.",
+        )
 
 
 def _finite(table: Value, declared: Table) -> Value:

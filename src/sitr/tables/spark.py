@@ -17,7 +17,8 @@ from sqlglot import expressions
 
 from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
-from .dialect import WIDE, Value, type_of
+from .dialect import WIDE, Value
+from .lines import END, LONGEST_LINE, QUOTE, columns_of, names_of, separator_of
 from .source import Source
 
 DEFAULT = "local[2]"
@@ -41,6 +42,11 @@ def _from_utc_timestamp(moment: Any, zone: str) -> Any:
     """A function of Spark's own: the time on the wall."""
 
 
+def _try_validate_utf8(text: str) -> Any:
+    """A function of Spark's own: a text, or nothing in the place of one that is no UTF-8."""
+
+
+_valid = ibis.udf.scalar.builtin(_try_validate_utf8, name="try_validate_utf8", signature=(("string",), "string"))
 _at_zone = ibis.udf.scalar.builtin(
     _from_utc_timestamp, name="from_utc_timestamp", signature=(("timestamp('UTC')", "string"), "timestamp")
 )
@@ -88,11 +94,15 @@ class Spark(Source):
         path = table.source if "://" in table.source else str(self.declared.folder.resolve() / table.source)
         if source.endswith(".parquet"):
             return self._view(self._session.read.parquet(path))
-        # As text: a type that Spark infers depends on the data.
-        options = {"header": True, "inferSchema": False, "mode": "PERMISSIVE", "enforceSchema": True}
-        text = self._view(self._session.read.csv(path, sep="\t" if source.endswith(".tsv") else ",", **options))
-        there = {name: column for name, column in table.columns.items() if name in text.columns}
-        return text.select(**{name: text[name].try_cast(type_of(column.type)) for name, column in there.items()})
+        return self._lines(self._session.read.text(path), table)
+
+    def _lines(self, text: Any, table: Table) -> Value:
+        """A text file by its lines: Spark's reader of CSV fails on a line of too many cells, and guesses at quotes."""
+        first = text.first()  # the names of the columns; a line that repeats them is left out
+        header = "" if first is None else str(first[0])
+        split = self._view(_split(text.where(text["value"] != header), separator_of(table.source)))
+        columns = columns_of(split["cells"], names_of(header, separator_of(table.source)), table)
+        return split.select(**columns) if columns else split
 
     def _view(self, frame: Any) -> Value:
         name = f"sitr_{next(_numbers)}"
@@ -111,6 +121,10 @@ class Spark(Source):
     def local(self, moment: Value, zone: str) -> Value:
         """By Spark's time zones."""
         return moment if moment.type().timezone is None else _at_zone(moment, zone)
+
+    def text(self, value: Value) -> Value:
+        """As it is, or missing where it is no UTF-8: Spark reads whatever bytes a file holds."""
+        return _valid(value)
 
     def total(self, number: Value) -> Value:
         """As decimals: Spark's sum of 64-bit numbers has 64 bits, and wraps or raises."""
@@ -152,6 +166,22 @@ class Spark(Source):
             self._session.catalog.dropTempView(name)
         self._tables.clear()
         self._views.clear()
+
+
+def _split(text: Any, separator: str) -> Any:
+    """The cells of lines that can be records, as `lines` has them; a separator between quotes is an end of line."""
+    from pyspark.sql import functions as of
+
+    line = of.make_valid_utf8(text["value"])
+    length = of.octet_length(line)
+    quotes = length - of.octet_length(of.replace(line, of.lit(QUOTE), of.lit("")))
+
+    def kept(piece: Any, place: Any) -> Any:
+        return of.when(place % 2 == 1, of.translate(piece, separator, END)).otherwise(piece)
+
+    quoted = of.array_join(of.transform(of.split(line, QUOTE), kept), QUOTE)
+    cells = of.split(of.when(line.contains(QUOTE), quoted).otherwise(line), separator)
+    return text.where((length > 0) & (length <= LONGEST_LINE) & (quotes % 2 == 0)).select(cells.alias("cells"))
 
 
 def _zoned(table: Value, schema: Any) -> Value:
