@@ -78,10 +78,10 @@ def replaced(database: Database, tables: Mapping[str, pyarrow.Table]) -> None:
 
     source = database.source
     assert isinstance(source, DuckDB)
-    for name in database.declared.tables:  # a view is named by its place among those that were opened
-        source.table(database.declared.tables[name])
-    for place, name in enumerate(source._tables):
-        source._connection.con.register(f"sitr_{place}", tables[name])
+    source._frames = dict(tables)
+    source._tables.clear()
+    for table in database.declared.tables.values():  # a view is named by its place among those that were opened
+        source.table(table)
 
 
 X = column("integer", bounds=[0, 10])
