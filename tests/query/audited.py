@@ -85,6 +85,7 @@ class Subject:
         database = self.question.database
         for at in range(count):
             if at % A_BOOK == 0:
+                database.ledger.close()
                 database.ledger = Ledger.open("memory://")
                 create_budgets(database.declared, database.ledger)
             yield flat(self.question.release(epsilon=EPSILON, delta=DELTA))

@@ -10,6 +10,7 @@ from sitr.accounting import PureDP
 from sitr.errors import InvalidArgument
 from sitr.query.answer import Additive, Answer, Estimate
 from sitr.query.half_widths import half_width
+from sitr.release import NOT_PRIVATE
 
 COUNTS = Additive((1.0,), 2.0, "laplace", True)
 
@@ -92,7 +93,11 @@ def test_frames():
     assert list(made().to_pandas().columns) == columns
     assert made().to_arrow().column_names == columns
     assert made().to_arrow().column("n").to_pylist() == [10, 0, 7]
-    assert made()._repr_html_().count("<tr") == 4
+    page = made(notes=("1 < 2",))._repr_html_()
+    assert page.count("<tr") == 4
+    assert "<p>1 &lt; 2</p>" in page
+    assert "charged" in page
+    assert NOT_PRIVATE in made(private=False)._repr_html_()
 
 
 def test_a_kept_answer_says_that_it_cost_nothing():

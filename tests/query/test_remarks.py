@@ -23,6 +23,12 @@ def test_a_category_that_is_not_declared():
             visits.filter(wrong).derive(again=wrong),
         ):
             assert remarks(database, table) == (said,)
+        for query in (
+            visits.group_by(there=wrong).aggregate(n=sitr.count()).query,
+            visits.aggregate(n=sitr.sum(wrong.choose(1, 0))).query,
+            visits.per_unit(k=sitr.max(wrong.choose(1, 0))).aggregate(n=sitr.count()).query,
+        ):
+            assert unlisted(query, database.declared) == (said,)
         moved = visits.select("age", home="region")
         assert remarks(database, moved.filter(moved["home"] != "x")) == ("'x' is no declared category of home.",)
 

@@ -32,6 +32,12 @@ def test_a_budget_is_full_where_the_ledger_says_so():
 
 
 @pytest.mark.parametrize("most", [0.41, 0.9999, 1e-3, 3.999])
+def test_nothing_is_proposed_that_was_refused(most):
+    """Also where a forecast finds that it fits after all."""
+    assert largest(lambda amount: True, most) < most
+
+
+@pytest.mark.parametrize("most", [0.1, 0.41234, 0.9999, 1.0, 3.0, 3.999])
 def test_the_largest_of_three_digits(most):
     found = largest(lambda amount: amount <= most, 4.0)
     assert most / 1.01 < found <= most

@@ -269,6 +269,17 @@ def test_one_source_has_one_budget():
             Declaration.of(content)
 
 
+@pytest.mark.parametrize("source", ["v.parquet", "v.parquet/*.parquet", "v.parquet/a*.parquet"])
+def test_the_files_of_a_folder_or_a_pattern_have_one_budget(tmp_path, source):
+    (tmp_path / "v.parquet").mkdir()
+    (tmp_path / "v.parquet" / "a.parquet").touch()
+    for other in ("v.parquet/a.parquet", "v.parquet"):
+        assert Declaration.of(two({"source": source}, {"source": other}), tmp_path)
+        content = two({"source": source}, {"source": other, "dataset": "other"})
+        with pytest.raises(InvalidDeclaration, match="read one source and have different budgets"):
+            Declaration.of(content, tmp_path)
+
+
 def test_one_budget_promises_to_rows_or_to_those_whom_rows_are_about():
     content = two({}, {"unit": "row"})
     del content["tables"]["tests"]["max_rows_per_unit"]

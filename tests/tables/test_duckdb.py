@@ -42,6 +42,14 @@ def test_parquet_files_of_one_schema(tmp_path, source):
         rows_of(tmp_path, "labs.parquet/none-*.parquet")
 
 
+def test_rows_in_folders_of_a_folder_are_not_lost_silently(tmp_path):
+    (tmp_path / "labs.parquet" / "year=2026").mkdir(parents=True)
+    pyarrow.parquet.write_table(clinic.labs(), tmp_path / "labs.parquet" / "a.parquet")
+    with pytest.raises(InvalidDeclaration, match="has folders in it"):
+        rows_of(tmp_path, "labs.parquet")
+    assert abs(rows_of(tmp_path, "labs.parquet/*.parquet") - 300) < 5
+
+
 def test_a_text_file_whose_cells_do_not_all_fit(tmp_path):
     lines = ["ward,level", "a,much", "a,", "a", '"a', *["a,0.5"] * 100]
     (tmp_path / "labs.csv").write_text("\n".join(lines), encoding="utf-8")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sitr.tables import lines as module
 from sitr.tables.declaration import Declaration
 from sitr.tables.duckdb import DuckDB
-from sitr.tables.lines import LONGEST_LINE, Lines, columns_of
+from sitr.tables.lines import LONGEST_LINE, Lines, columns_of, names_of
 from sitr.tables.spark import Spark
 from tests.tables import engines
 
@@ -147,7 +147,7 @@ def test_what_a_writer_of_csv_wrote_is_read_as_it_was(tmp_path_factory, rows):
     connection = ibis.duckdb.connect()
     connection.con.register("given", Lines(path))
     table = connection.table("given")
-    columns = columns_of(table["line"].split(","), Lines(path).names, declared.tables["t"])
+    columns = columns_of(table["line"].split(","), Lines(path).head, declared.tables["t"])
     found = connection.to_pyarrow(table.select(**columns)).to_pylist()
     connection.disconnect()
     assert [list(row.values()) for row in found] == [[cell or None for cell in row] for row in rows]
@@ -155,9 +155,20 @@ def test_what_a_writer_of_csv_wrote_is_read_as_it_was(tmp_path_factory, rows):
 
 def test_a_first_line_of_its_own(folder):
     (folder / "head.csv").write_bytes(b'\xef\xbb\xbf"a, b",c\r1,2')
-    assert Lines(folder / "head.csv").names == ["a, b", "c"]
+    assert names_of(Lines(folder / "head.csv").head) == ["a, b", "c"]
     (folder / "none.csv").write_bytes(b"")
-    assert Lines(folder / "none.csv").names == []
+    assert names_of(Lines(folder / "none.csv").head) == []
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_the_first_line_says_what_stands_between_cells(folder, separator):
+    content = b'who,text,x\n1,"a,b",2\n2,,?'.replace(b",", separator.encode())
+    assert read(folder, content) == Counter([(1, f"a{separator}b", 2), (2, None, None)])
+
+
+def test_a_name_that_is_there_twice_is_not_read(folder):
+    declared = Declaration.of({"sitr": 1, "name": "d", "tables": {"t": {"unit": "row", "columns": COLUMNS}}})
+    assert set(columns_of(ibis.array(["1", "2", "3"]), "who,x,x", declared.tables["t"])) == {"who"}
 
 
 def test_an_engine_reads_lines_as_often_as_it_likes(folder):

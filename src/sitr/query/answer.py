@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -217,8 +218,13 @@ class Answer(Release):
             "  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
             for row in [head, *rows]
         ]
-        lines += [self._more()] if len(self) > SHOWN else []
-        return "\n".join([*lines, *self.notes, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"])
+        return "\n".join([*lines, *self._below()])
+
+    def _below(self) -> list[str]:
+        """What stands under the rows: how many more there are, remarks, and what it cost."""
+        more = len(self) - SHOWN
+        said = [f"… {more:,} more row{'' if more == 1 else 's'}"] if more > 0 else []
+        return [*said, *self.notes, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"]
 
     @property
     def charged(self) -> str:
@@ -229,13 +235,10 @@ class Answer(Release):
             return f"the kept answer of entry {self.entry}: nothing was charged"
         return f"charged in entry {self.entry}"
 
-    def _more(self) -> str:
-        return f"… {len(self) - SHOWN:,} more rows"
-
     def _repr_html_(self) -> str:
         head, rows = cells(self, SHOWN)
         frame = _imported("pandas").DataFrame(rows, columns=head)
-        return str(frame.to_html(index=False)) + (f"<p>{self._more()}</p>" if len(self) > SHOWN else "")
+        return str(frame.to_html(index=False)) + "".join(f"<p>{html.escape(line)}</p>" for line in self._below())
 
 
 def _cell(value: Any) -> str:

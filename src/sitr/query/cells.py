@@ -36,7 +36,7 @@ def decimals(errors: Sequence[Any]) -> int | None:
         >>> decimals([12.0, 31.0]), decimals([0.53]), decimals([None])
         (0, 2, None)
     """
-    known = [error for error in errors if isinstance(error, (int, float)) and 0 < error < math.inf]
+    known = [error for error in errors if isinstance(error, (int, float, np.integer)) and 0 < error < math.inf]
     return min(max(1 - math.floor(math.log10(min(known))), 0), FINEST) if known else None
 
 
@@ -76,7 +76,7 @@ def interval_text(low: Any, high: Any, digits: int | None) -> str:
 def _end_text(end: Any, digits: int | None, rounding: str) -> str:
     if digits is None or not isinstance(end, float) or not math.isfinite(end):
         return number_text(end, digits)
-    return f"{Decimal(repr(end)).quantize(Decimal((0, (1,), -digits)), context=Context(LONGEST, rounding)):z,f}"
+    return f"{Decimal(repr(float(end))).quantize(Decimal((0, (1,), -digits)), context=Context(LONGEST, rounding)):z,f}"
 
 
 def _digits(answer: Answer, name: str) -> int | None:

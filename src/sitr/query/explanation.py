@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..accounting import Bracket
 from ..accounting.notation import event_text
@@ -44,6 +45,7 @@ class Explanation:
         errors: For each aggregate about what its interval will reach to either side.
         size: For how many rows in a group the errors are stated.
         kept: About which part of the rows is kept by bounding; None where nothing is known.
+        facts: What is publicly known of the rows.
         remaining: For each budget, what is left now and after; as text.
         queries: What the engine will be asked.
         notes: Remarks.
@@ -149,7 +151,8 @@ def explained(
     if facts.rows is not None and plan.groups:
         size = max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
     notes += (*_few_units(plan, facts), *_beside(plan))
-    errors = {name: _error(plan, name, size) for name in plan.query.aggregates}
+    tried = {id(one): one.mechanism.expected_errors(size) for one in plan.measurements if isinstance(one, Ranks)}
+    errors = {name: _error(plan, name, size, tried) for name in plan.query.aggregates}
     return Explanation(
         plan=plan,
         target=target,
@@ -243,7 +246,7 @@ def _noise(one: Measurement) -> str:
     return f"{one.noise.kind}, ± {width:.3g} {'units' if isinstance(one, Units) else 'rows'}"
 
 
-def _error(plan: Plan, name: str, size: float) -> float:
+def _error(plan: Plan, name: str, size: float, tried: Mapping[int, NDArray[np.float64]]) -> float:
     """About what the interval of an aggregate reaches to either side, in a group of so many rows spread evenly."""
     aggregate, measured = plan.query.aggregates[name], plan.measurements[plan.places[name]]
     if isinstance(measured, Sums):
@@ -254,7 +257,7 @@ def _error(plan: Plan, name: str, size: float) -> float:
     if isinstance(measured, Groups):
         return _half(additive(np.zeros((1, 1)), np.ones(1), measured.selection.scale, "laplace", integers=True))
     place = list(measured.wanted).index(name)
-    return float(measured.mechanism.expected_errors(size)[place]) * float(measured.measure.grid.step)
+    return float(tried[id(measured)][place]) * float(measured.measure.grid.step)
 
 
 def _half(one: Estimated) -> float:

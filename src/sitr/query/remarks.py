@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .. import _validate
 from ..tables.declaration import Declaration
 from ..tables.expressions import Column, Comparison, Constant, Expression, In
-from ..tables.relations import Derive, Filter, Join, Relation, Schema
+from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Schema, Select
 from .query import Query
 
 
 def unlisted(query: Query, declared: Declaration) -> tuple[str, ...]:
     """Return a remark for each constant that a column with declared categories is compared with, and that is none."""
-    return tuple(dict.fromkeys(_remarks(query.relation, declared)))
+    asked = [key.value for key in query.groupings]
+    asked += [one.value for one in query.aggregates.values() if one.value is not None]
+    remarks = _on(asked, query.relation.schema(declared))
+    return tuple(dict.fromkeys([*_remarks(query.relation, declared), *remarks]))
 
 
 def _remarks(relation: Relation, declared: Declaration) -> Iterator[str]:
-    for below in (relation.left, relation.right) if isinstance(relation, Join) else _source(relation):
-        yield from _remarks(below, declared)
-    written = [relation.condition] if isinstance(relation, Filter) else []
-    written += [value for _, value in relation.columns] if isinstance(relation, Derive) else []
-    for value in written:
-        schema = next(_source(relation)).schema(declared)
+    if isinstance(relation, Join):
+        yield from _remarks(relation.left, declared)
+        yield from _remarks(relation.right, declared)
+    elif isinstance(relation, (Filter, Derive, Select, PerUnit)):
+        yield from _remarks(relation.source, declared)
+        yield from _on(_written(relation), relation.source.schema(declared))
+
+
+def _written(relation: Relation) -> list[Expression]:
+    if isinstance(relation, Filter):
+        return [relation.condition]
+    if isinstance(relation, Derive):
+        return [value for _, value in relation.columns]
+    if isinstance(relation, PerUnit):
+        return [one.value for _, one in relation.values if one.value is not None]
+    return []
+
+
+def _on(values: Iterable[Expression], schema: Schema) -> Iterator[str]:
+    for value in values:
         for column, constant in _compared(value):
             yield from _remark(column, constant, schema)
-
-
-def _source(relation: Relation) -> Iterator[Relation]:
-    source = getattr(relation, "source", None)
-    if source is not None:
-        yield source
 
 
 def _compared(value: Expression) -> Iterator[tuple[Column, object]]:
@@ -49,5 +60,5 @@ def _compared(value: Expression) -> Iterator[tuple[Column, object]]:
 def _remark(column: Column, constant: object, schema: Schema) -> Iterator[str]:
     listed = schema[column.name].categories
     if listed is not None and constant not in listed:
-        meant = _validate.meant(constant, listed) if isinstance(constant, str) else ""
-        yield f"{_validate.shown(constant)} is no declared category of {column.name}. {meant}".rstrip()
+        close = _validate.meant(constant, listed) if isinstance(constant, str) else ""
+        yield f"{_validate.shown(constant)} is no declared category of {column.name}. {close}".rstrip()

@@ -141,6 +141,7 @@ class Question:
         """
         made, target = self._planned(epsilon, delta, rho)
         database = self.database
+        dropped = bounding(made, database.facts(self.query.relation))
         progress("rehearsing on empty tables")
         for tally in made.tallies:
             database.source.rehearse(tally)
@@ -162,7 +163,6 @@ class Question:
         with grant:
             answer = self._run(made, progress)
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
-            dropped = bounding(made, database.facts(self.query.relation))
             notes = (*dropped, *answer.notes, *(hint if before else ()))
             answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes)
             grant.commit(answer.to_dict() | {"asked": _asked(asked)})
@@ -257,7 +257,7 @@ class Question:
         def reached(epsilon: float) -> bool:
             made, target = self._planned(epsilon, delta, None)
             found = explained(made, target, facts, {}, ()).errors
-            return bool(found) and all(error <= wanted[name] for name, error in found.items())
+            return all(error <= wanted[name] for name, error in found.items())
 
         low, high = 1e-6, HIGHEST
         if not reached(high):

@@ -56,11 +56,11 @@ def largest(fits: Callable[[float], bool], most: float) -> float | None:
         >>> largest(lambda amount: amount <= 0.41234, 4.0)
         0.412
     """
-    top = math.floor(math.log10(most))
+    top = math.ceil(math.log10(most)) - 1
     exponent = next((one for one in range(top, top - DECADES, -1) if fits(float(f"1e{one}"))), None)
     if exponent is None:
         return None
-    low, high = 100, 1000
+    low, high = 100, min(1000, math.ceil(most / float(f"1e{exponent - 2}")))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(float(f"{middle}e{exponent - 2}")) else (low, middle)

@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.dataset
 
 from ..errors import InvalidArgument, InvalidDeclaration
+from .declaration import files_of
 from .dialect import Value
 
 COARSE = {"s": 10**6, "ms": 10**3}  # microseconds
@@ -74,10 +75,12 @@ def parquet_of(path: Path) -> pyarrow.dataset.FileSystemDataset:
 
     Raises:
         FileNotFoundError: There is none.
-        InvalidDeclaration: Two have different columns: a cast of one to the types of another could fail on a row.
+        InvalidDeclaration: Two have different columns, and a cast of one to the types of another could fail on a row;
+            or the folder has others in it, whose rows would not be read.
     """
-    folder, pattern = (path, "*.parquet") if path.is_dir() else (path.parent, path.name)
-    files = sorted(folder.glob(pattern)) if "*" in pattern else [path]
+    files = files_of(path)
+    if path.is_dir() and any(one.is_dir() for one in path.iterdir()):
+        raise InvalidDeclaration(f"{path.name} has folders in it.", do="name the files by a pattern: folder/*.parquet.")
     if not files or not all(file.is_file() for file in files):
         raise FileNotFoundError(path)
     first, *others = (pyarrow.dataset.dataset(str(file), format=PARQUET).schema for file in files)

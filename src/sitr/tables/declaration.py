@@ -488,19 +488,29 @@ def _check_datasets(tables: Mapping[str, Table], folder: Path) -> None:
     """One source has one budget: under a second name, or by another path, it would be paid from another."""
     seen: dict[str, Table] = {}
     for table in tables.values():
-        other = seen.setdefault(str((folder / table.source).resolve()).casefold(), table)
-        if (other.dataset, other.public) != (table.dataset, table.public):
-            raise InvalidDeclaration(
-                f"tables.{table.name} and tables.{other.name} read one source and have different budgets.",
-                why="the same people's data would be spent twice.",
-                do="give both the same dataset.",
-            )
-        if other.unit != table.unit:
-            raise InvalidDeclaration(
-                f"tables.{table.name} and tables.{other.name} read one source and have different units.",
-                why="one budget would promise to protect both, and only the smaller would be protected.",
-                do="give both the same unit.",
-            )
+        for path in {folder / table.source, *files_of(folder / table.source)}:
+            _check_alike(table, seen.setdefault(str(path.resolve()).casefold(), table))
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files behind a path: those of a folder, or of a pattern in its last part; else itself."""
+    folder, pattern = (path, "*.parquet") if path.is_dir() else (path.parent, path.name)
+    return sorted(folder.glob(pattern)) if "*" in pattern else [path]
+
+
+def _check_alike(table: Table, other: Table) -> None:
+    if (other.dataset, other.public) != (table.dataset, table.public):
+        raise InvalidDeclaration(
+            f"tables.{table.name} and tables.{other.name} read one source and have different budgets.",
+            why="the same people's data would be spent twice.",
+            do="give both the same dataset.",
+        )
+    if other.unit != table.unit:
+        raise InvalidDeclaration(
+            f"tables.{table.name} and tables.{other.name} read one source and have different units.",
+            why="one budget would promise to protect both, and only the smaller would be protected.",
+            do="give both the same unit.",
+        )
 
 
 def _check_units(tables: Mapping[str, Table]) -> None:
@@ -512,5 +522,5 @@ def _check_units(tables: Mapping[str, Table]) -> None:
             raise InvalidDeclaration(
                 f"tables.{table.name} and tables.{other.name} share a budget, and in one of them each row is a unit.",
                 why="the budget's promise would not hold for a unit that has many rows.",
-                do=f'give one of them a budget of its own: dataset = "{table.name}".',
+                do=f'give one of them a budget of its own: dataset = "{table.name}", and [budgets.{table.name}].',
             )

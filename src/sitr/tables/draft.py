@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import os
@@ -20,10 +19,10 @@ import pyarrow.parquet
 from .. import _validate
 from ..errors import EngineFailed, InvalidArgument, MissingExtra
 from .declaration import INTEGERS, TYPES, domain_of_type
+from .lines import names_of
 
 TO_FILL_IN = "TO FILL IN"
 TEXT_FILES = (".csv", ".csv.gz", ".tsv")
-DELIMITERS = ",;\t|"
 LONGEST_HEADER = 2**20  # characters
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 FLOATS = ("real", "double precision")
@@ -290,8 +289,7 @@ def header(path: Path) -> list[str]:
             line = file.readline(LONGEST_HEADER)
     except (OSError, UnicodeDecodeError, EOFError):
         raise InvalidArgument(f"{path} cannot be read as text.") from None
-    delimiter = max(DELIMITERS, key=line.count)
-    names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+    names = names_of(line)
     if not names or len(set(names)) < len(names) or not all(map(_is_name, names)):
         raise InvalidArgument(
             f"the first line of {path} is no list of names of columns.",

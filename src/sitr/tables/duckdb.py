@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import ibis
 from ibis.expr.operations import InMemoryTable
@@ -16,7 +16,7 @@ from ..errors import InvalidArgument, InvalidDeclaration
 from .arrow import decoded, frame_of, handed, parquet_of, read
 from .declaration import Declaration, Table
 from .dialect import Value
-from .lines import Lines, columns_of
+from .lines import Lines, columns_of, separator_of
 from .source import Source
 
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
@@ -51,7 +51,7 @@ class DuckDB(Source):
             self._connection.raw_sql(f"SET memory_limit = '{memory}'")
         self._frames = {name: frame_of(name, frame) for name, frame in (frames or {}).items()}
         self._tables: dict[str, Value] = {}
-        self._runnable = lru_cache(64)(self._compiled)
+        self._texts: WeakKeyDictionary[Value, tuple[str, Any]] = WeakKeyDictionary()  # of queries that are kept
 
     @property
     def version(self) -> str:
@@ -90,8 +90,8 @@ class DuckDB(Source):
         """A text file: a cell that does not fit its type is missing, and nothing is guessed from the rows."""
         given = self._registered(name, lines)
         # By a view of its own, or each column would split the line anew.
-        split = self._view(f"{name}_split", given.select(cells=given["line"].split(lines.separator)))
-        columns = columns_of(split["cells"], lines.names, table)
+        split = self._view(f"{name}_split", given.select(cells=given["line"].split(separator_of(lines.head))))
+        columns = columns_of(split["cells"], lines.head, table)
         return self._view(name, split.select(**columns)) if columns else split
 
     def _registered(self, name: str, content: Any) -> Value:
@@ -113,14 +113,13 @@ class DuckDB(Source):
         return str(ibis.to_sql(query, dialect="duckdb"))
 
     def fetch(self, query: Value) -> Any:
-        """By Arrow; what was compiled lately is not compiled again."""
+        """By Arrow; a query that is kept is compiled once."""
         if query.op().find(InMemoryTable):  # Ibis lends the engine its rows
             return self._connection.to_pyarrow(query)
-        sql, schema = self._runnable(query)
-        return self._connection.con.sql(sql).to_arrow_table().cast(schema)
-
-    def _compiled(self, query: Value) -> tuple[str, Any]:
-        return str(self._connection.compile(query)), query.schema().to_pyarrow()
+        if query not in self._texts:
+            self._texts[query] = str(self._connection.compile(query)), query.schema().to_pyarrow()
+        text, schema = self._texts[query]
+        return self._connection.con.sql(text).to_arrow_table().cast(schema)
 
     def interrupt(self) -> None:
         """Stop the running query."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from .dialect import Value, type_of
 BLOCK = 2**22  # bytes that are read at once
 LONGEST_LINE = 2**22  # bytes; a longer one is left out
 QUOTE, END = '"', "\n"
+SEPARATORS = ",;\t|"
 NO_TEXT = "\ufffd"  # stands where bytes are no UTF-8
 SCHEMA = pyarrow.schema([("line", pyarrow.string())])
 
@@ -46,15 +47,10 @@ class Lines:
     path: Path
 
     @property
-    def separator(self) -> str:
-        """What stands between two cells."""
-        return separator_of(self.path.name)
-
-    @property
-    def names(self) -> list[str]:
-        """The cells of the first line."""
+    def head(self) -> str:
+        """The first line."""
         with self._opened() as file:
-            return names_of(_first(file).decode(errors="replace"), self.separator)
+            return _first(file).decode(errors="replace")
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Begin to read; this is what engines call that know Arrow."""
@@ -63,37 +59,45 @@ class Lines:
 
     def _batches(self) -> Iterator[pyarrow.RecordBatch]:
         with self._opened() as file:
-            file.seek(len(_first(file)))
+            first = _first(file)
+            separator = separator_of(first.decode(errors="replace"))
+            file.seek(len(first))
             for block in _blocks(file):
-                yield pyarrow.record_batch([_records(block, self.separator)], schema=SCHEMA)
+                yield pyarrow.record_batch([_records(block, separator)], schema=SCHEMA)
 
     def _opened(self) -> Any:
         return gzip.open(self.path) if self.path.name.lower().endswith(".gz") else self.path.open("rb")
 
 
-def separator_of(path: str) -> str:
-    """Return what stands between two cells of a file."""
-    return "\t" if path.lower().endswith(".tsv") else ","
+def separator_of(head: str) -> str:
+    """Return what stands between two cells of a file: the sign that its first line has most of, outside quotes.
+
+    Example:
+        >>> separator_of('who;"what, when, where"')
+        ';'
+    """
+    return max(SEPARATORS, key=re.sub('"[^"]*"', "", head).count)
 
 
-def names_of(line: str, separator: str) -> list[str]:
+def names_of(head: str) -> list[str]:
     """Return the cells of a first line.
 
     Example:
-        >>> names_of('who,"what, where"', ",")
+        >>> names_of('who, "what, where"')
         ['who', 'what, where']
     """
-    return next(csv.reader([line.removeprefix("\ufeff")], delimiter=separator), [])
+    cells = csv.reader([head.removeprefix("\ufeff")], delimiter=separator_of(head), skipinitialspace=True)
+    return [name.strip() for name in next(cells, [])]
 
 
-def columns_of(cells: Value, names: Sequence[str], table: Table) -> dict[str, Value]:
+def columns_of(cells: Value, head: str, table: Table) -> dict[str, Value]:
     """Return the declared columns of lines that an engine has split at their separators.
 
     Missing is a cell that is empty, is no text or does not fit its type, and what a line has too few of; what it has
     too many of is not read. Separators between quotes stand as ends of lines until here.
     """
-    there = {name: column for name, column in table.columns.items() if name in names}
-    separator = separator_of(table.source)
+    names, separator = names_of(head), separator_of(head)
+    there = {name: column for name, column in table.columns.items() if names.count(name) == 1}
     return {
         name: _cell(cells[names.index(name)], separator).try_cast(type_of(column.type))
         for name, column in there.items()

@@ -17,7 +17,7 @@ from .dialect import Dialect, Value
 from .emitter import PRIME, Emitter
 from .tally import Tally
 
-KEPT = 64  # queries
+KEPT = 8  # queries
 TICK = 0.1  # seconds between two looks at whether the user wants to stop
 log = logging.getLogger(__name__)
 

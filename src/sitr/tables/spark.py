@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import itertools
 import os
+import re
 import shutil
 import signal
 import threading
@@ -18,7 +19,7 @@ from sqlglot import expressions
 from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
 from .dialect import WIDE, Value
-from .lines import END, LONGEST_LINE, QUOTE, columns_of, names_of, separator_of
+from .lines import END, LONGEST_LINE, QUOTE, columns_of, separator_of
 from .source import Source
 
 DEFAULT = "local[2]"
@@ -100,8 +101,8 @@ class Spark(Source):
         """A text file by its lines: Spark's reader of CSV fails on a line of too many cells, and guesses at quotes."""
         first = text.first()  # the names of the columns; a line that repeats them is left out
         header = "" if first is None else str(first[0])
-        split = self._view(_split(text.where(text["value"] != header), separator_of(table.source)))
-        columns = columns_of(split["cells"], names_of(header, separator_of(table.source)), table)
+        split = self._view(_split(text.where(text["value"] != header), separator_of(header)))
+        columns = columns_of(split["cells"], header, table)
         return split.select(**columns) if columns else split
 
     def _view(self, frame: Any) -> Value:
@@ -180,7 +181,7 @@ def _split(text: Any, separator: str) -> Any:
         return of.when(place % 2 == 1, of.translate(piece, separator, END)).otherwise(piece)
 
     quoted = of.array_join(of.transform(of.split(line, QUOTE), kept), QUOTE)
-    cells = of.split(of.when(line.contains(QUOTE), quoted).otherwise(line), separator)
+    cells = of.split(of.when(line.contains(QUOTE), quoted).otherwise(line), re.escape(separator))
     return text.where((length > 0) & (length <= LONGEST_LINE) & (quotes % 2 == 0)).select(cells.alias("cells"))
 
 
