@@ -37,6 +37,16 @@ def real(name: str, value: Any, low: float, high: float, *, open_low: bool = Fal
     return number
 
 
+def plain(value: Any) -> Any:
+    """Return a number of NumPy as Python's, and a list of them as a list; anything else as it is.
+
+    Example:
+        >>> plain(np.float64(0.5)), plain(np.arange(2)), plain("a")
+        (0.5, [0, 1], 'a')
+    """
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
 def integer(name: str, value: Any, low: int, high: int) -> int:
     """Return `value` as an int inside [low, high], or raise; 3.0 and True are not integers.
 

@@ -3,11 +3,14 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
+import numpy as np
+import pyarrow
 import pytest
 
 import sitr
 from sitr.errors import InvalidArgument, OperationTaken
 from sitr.query.facts import Facts
+from sitr.tables import Declaration
 from tests.session.clinic import opened
 
 KNOWN = Facts(1000, 4000, ((2.0, 0.5), (6.0, 0.5)), source="by an earlier release")
@@ -124,3 +127,55 @@ def test_two_threads_may_ask_one_question_at_two_prices(visits):
     with ThreadPoolExecutor(2) as threads:
         for epsilon, found in zip((1.0, 0.5), threads.map(priced, (1.0, 0.5)), strict=True):
             assert [float(one) for one in found] == [pytest.approx(epsilon)]
+
+
+def joined(**expected):
+    """Orders of customers, of which each has one row in a table of their own."""
+    whole = {"type": "integer"}
+    tables = {
+        "orders": {"unit": "who", "max_rows_per_unit": 20, "columns": {"who": whole, "x": whole}},
+        "customers": {"unit": "who", "max_rows_per_unit": 1, "columns": {"who": whole, "y": whole}},
+        "visits": {"unit": "who", "max_rows_per_unit": 9, "columns": {"who": whole, "z": whole}},
+    }
+    for name, settings in expected.items():
+        tables[name] |= settings
+    frames = {name: pyarrow.table({column: [1] for column in table["columns"]}) for name, table in tables.items()}
+    content = {"sitr": 1, "name": "shop", "tables": tables, "budgets": {"shop": {"epsilon": 10.0}}}
+    return sitr.open(Declaration.of(content), ledger="memory://", frames=frames, analyst="amina")
+
+
+@pytest.mark.parametrize("first", ["orders", "customers"])
+def test_facts_of_a_join_are_those_of_the_table_with_many_rows(first):
+    """Those of the other, one row of each unit, would have all rows but one dropped, and said to be few."""
+    many, one = {"expected_units": 1500, "expected_rows": 5400}, {"expected_units": 1500, "expected_rows": 1500}
+    with joined(orders=many, customers=one) as shop:
+        other = ({"orders", "customers"} - {first}).pop()
+        found = shop.table(first).join(other).aggregate(n=sitr.count()).explain(epsilon=1)
+        assert found.facts.rows == 5400
+        assert found.plan.bound.rows > 5
+        twice = shop.table("orders").join("visits").aggregate(n=sitr.count()).explain(epsilon=1)
+        assert twice.facts.rows is None
+        assert "How many rows that drops is not known." in str(twice)
+
+
+def test_where_a_unit_has_one_row_there_are_as_many_rows_as_units():
+    with joined(customers={"expected_units": 1500}) as shop:
+        found = shop.table("customers").aggregate(n=sitr.count()).explain(epsilon=1)
+        assert found.facts.rows == 1500
+        assert found.kept == 1
+
+
+def test_what_a_bound_on_groups_drops_is_not_made_up():
+    with joined(orders={"expected_units": 100, "expected_rows": 110}) as shop:
+        question = shop.table("orders").group_by("x", values={"x": [1, 2, 3]}).aggregate(n=sitr.count())
+        text = str(question.bounded(max_groups_per_unit=2).explain(epsilon=1))
+        assert "in each, are kept at most. How many rows that drops is not known." in text
+
+
+def test_numbers_of_numpy_are_numbers(visits):
+    cheap = visits.filter((visits["cost"] < np.float64(5)) & visits["cost"].isin(np.arange(3)))
+    assert str(cheap.relation.condition) == str((visits["cost"] < 5.0) & visits["cost"].isin([0, 1, 2]))
+    bins = sitr.histogram("cost", np.linspace(0, 100, 5))
+    assert bins.edges == (0.0, 25.0, 50.0, 75.0, 100.0)
+    assert visits.aggregate(n=bins).explain(epsilon=1).errors
+    assert visits.aggregate(m=sitr.mean("cost", bounds=(np.int64(0), np.float64(9.5)))).explain(epsilon=1).errors

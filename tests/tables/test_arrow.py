@@ -119,3 +119,43 @@ def test_an_old_kind_of_time_in_parquet(tmp_path):
     with opened(declared, ledger="memory://", analyst="amina") as one:
         rows = one.table("rows")
         assert rows.aggregate(n=sitr.count("t")).release(epsilon=40.0).value["n"] == [1]
+
+
+@pytest.mark.parametrize("kind", [pyarrow.int8(), pyarrow.int16(), pyarrow.int64()])
+def test_a_dictionary_whose_places_may_run_out_is_refused_by_its_type(tmp_path, kind):
+    """The 129th text of a group of rows has no place in 8 bits: one row would make a release fail."""
+    names = pyarrow.array(["a", "b"]).cast(pyarrow.dictionary(kind, pyarrow.string()))
+    with pytest.raises(InvalidDeclaration, match="kept as a dictionary with places of"):
+        database(tmp_path, pyarrow.table({"t": names}), TEXT, "parquet")
+    assert cells(tmp_path, names, TEXT) == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", [pyarrow.int32(), pyarrow.uint32()])
+def test_a_dictionary_with_room_is_read(tmp_path, kind):
+    names = pyarrow.array(["a", "b"]).cast(pyarrow.dictionary(kind, pyarrow.string()))
+    assert cells(tmp_path, names, TEXT, "parquet") == ["a", "b"]
+
+
+@KINDS
+def test_what_is_no_plain_value_is_refused_by_its_type(tmp_path, kind):
+    rows = pyarrow.array([["a"], ["b"]])
+    with pytest.raises(InvalidDeclaration, match="it is kept as list"):
+        database(tmp_path, pyarrow.table({"t": rows}), TEXT, kind)
+
+
+def test_runs_of_a_text_are_refused_by_their_type(tmp_path):
+    runs = pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([1, 3], pyarrow.int32()), pyarrow.array(["a", "b"]))
+    with pytest.raises(InvalidDeclaration, match="it is kept as run_end_encoded"):
+        database(tmp_path, pyarrow.table({"t": runs}), TEXT, "frame")
+
+
+def test_a_file_that_was_replaced_by_one_with_other_columns_is_refused_before_the_charge(tmp_path):
+    columns = {"t": {"type": "integer", "bounds": [0, 10]}}
+    with database(tmp_path, pyarrow.table({"t": pyarrow.array([1, 2], pyarrow.int32())}), columns, "parquet") as one:
+        question = one.table("rows").aggregate(n=sitr.count())
+        question.release(epsilon=1.0)
+        spent = one.ledger.spent("d").value
+        pyarrow.parquet.write_table(pyarrow.table({"t": [2**40]}), tmp_path / "rows.parquet")
+        with pytest.raises(InvalidDeclaration, match=r"rows.parquet is another file than it was"):
+            question.release(epsilon=1.0)
+        assert one.ledger.spent("d").value == spent

@@ -280,6 +280,16 @@ def test_the_files_of_a_folder_or_a_pattern_have_one_budget(tmp_path, source):
             Declaration.of(content, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("one", "two_"), [("t/*.parquet", "t/x.parquet"), ("t.parquet", "t.parquet/x.parquet"), ("y.parquet", "y*.parquet")]
+)
+def test_patterns_that_overlap_have_one_budget_before_there_are_files(tmp_path, one, two_):
+    for sources in ((one, two_), (two_, one)):
+        content = two({"source": sources[0]}, {"source": sources[1], "dataset": "other"})
+        with pytest.raises(InvalidDeclaration, match="read one source and have different budgets"):
+            Declaration.of(content, tmp_path)
+
+
 def test_one_budget_promises_to_rows_or_to_those_whom_rows_are_about():
     content = two({}, {"unit": "row"})
     del content["tables"]["tests"]["max_rows_per_unit"]

@@ -222,7 +222,7 @@ def histogram(value: str | Expression, edges: Sequence[Any]) -> Aggregate:
         >>> print(histogram("age", [0, 18, 65, 120]))
         histogram(age)
     """
-    made = tuple(edges)
+    made = tuple(_validate.plain(edge) for edge in edges)
     if not 2 <= len(made) <= MOST_BINS + 1 or any(not one < two for one, two in pairwise(made)):
         raise InvalidArgument(f"edges are 2 to {MOST_BINS + 1} values that rise.")
     return Aggregate("histogram", _value(value), bounds=(made[0], made[-1]), edges=made)

@@ -12,7 +12,7 @@ from ..accounting import Bracket
 from ..accounting.notation import event_text
 from ..display import reckoned, rounded_up, scientific
 from ..errors import InvalidArgument
-from ..tables.relations import one_row_per_unit
+from ..tables.relations import one_row_per_unit, per_unit_within
 from .aggregates import Aggregate
 from .designs import Total
 from .estimates import Estimated, additive, of_sums
@@ -115,18 +115,27 @@ def bounding(plan: Plan, facts: Facts) -> tuple[str, ...]:
         what = f"{_some(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
     else:
         groups, rows = bound.groups or 1, bound.rows_per_group or 1
-        what = f"{_some(groups, 'group')} of a unit, and {_some(rows, 'row')} in each, are kept at most"
+        each = "" if plan.query.one_in_group() else f", and {_some(rows, 'row')} in each,"
+        what = f"{_some(groups, 'group')} of a unit{each} {'are' if each else _are(groups)} kept at most"
+    return (_dropping(what, plan, facts),)
+
+
+def _dropping(what: str, plan: Plan, facts: Facts) -> str:
+    """How much a bound drops, as far as that is known."""
+    bound, relation = plan.bound, plan.query.relation
+    assert bound is not None
     kept = facts.kept(bound.l1)
-    if kept is None:
-        return (f"{what}. How many rows that drops is not known: declare expected_units and expected_rows.",)
-    dropped = 100 * (1 - kept)
-    # A release does not see the few units with the most rows, and a bound on groups may drop more than one on rows.
-    least = "at least " if facts.sizes or bound.rows is None else ""
+    dropped = 0.0 if kept is None else 100 * (1 - kept)
+    if kept is None or (bound.rows is None and dropped < 1):  # a bound on groups may drop more than one on rows
+        plain = kept is None and per_unit_within(relation) is None and len(set(relation.tables())) == 1
+        advice = ": declare expected_units and expected_rows" if plain else ""
+        return f"{what}. How many rows that drops is not known{advice}."
+    least = "at least " if facts.sizes or bound.rows is None else ""  # a release does not see the largest units
     if dropped >= 1:
         part = f"{least}about {dropped:.2g} % of the rows"
     else:
         part = "few of the rows that were seen" if least else "about 1 % of the rows or less"
-    return (f"{what}: that drops {part} ({facts.source}).",)
+    return f"{what}: that drops {part} ({facts.source})."
 
 
 def budget_lines(remaining: Mapping[str, tuple[str, str]]) -> list[str]:

@@ -19,7 +19,7 @@ from ..query.facts import Facts
 from ..query.planner import Target, plan
 from ..query.query import Query
 from ..query.remarks import unlisted
-from ..tables.declaration import Declaration
+from ..tables.declaration import Declaration, Table
 from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within, private_tables, table_of
 from ..tables.source import Source
 from .question import Question, datasets
@@ -85,16 +85,21 @@ class Database:
 
     def facts(self, relation: Relation) -> Facts:
         """Return what is publicly known of how many units and rows a relation has, before filters."""
-        names = private_tables(relation, self.declared)
-        table = table_of(self.declared, names[0])
-        declared = Facts(table.expected_units, table.expected_rows, source="by what is declared")
-        known = next((self._facts[name] for name in names if name in self._facts), declared)
-        if known.rows is not None and (declared.rows or 0) > known.rows:  # a profile does not see the heaviest units
-            known = replace(known, rows=declared.rows)
+        tables = [table_of(self.declared, name) for name in private_tables(relation, self.declared)]
+        many = [table for table in tables if table.max_rows_per_unit > 1 or table.unit is None]
+        known = self._facts_of((many or tables)[0])  # a join with one row of each unit adds none
         if one_row_per_unit(relation):
             return Facts(known.units, known.units, source=known.source)
-        if per_unit_within(relation) is not None:
+        if per_unit_within(relation) is not None or len(many) > 1:
             return Facts(known.units, source=known.source)
+        return known
+
+    def _facts_of(self, table: Table) -> Facts:
+        rows = table.expected_rows if table.max_rows_per_unit > 1 else table.expected_rows or table.expected_units
+        declared = Facts(table.expected_units, rows, source="by what is declared")
+        known = self._facts.get(table.name, declared)
+        if known.rows is not None and (declared.rows or 0) > known.rows:  # a profile does not see the heaviest units
+            known = replace(known, rows=declared.rows)
         return known
 
     def learn(self, name: str, facts: Facts) -> None:

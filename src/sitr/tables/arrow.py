@@ -94,8 +94,12 @@ def parquet_of(path: Path) -> pyarrow.dataset.FileSystemDataset:
 
 def handed(content: Any, names: Iterable[str]) -> Any:
     """Return some columns of a frame, or of a Parquet file, of types with which an engine looks at no value."""
-    kinds = pyarrow.schema([(name, _handed(_kind(content.schema.field(name).type))) for name in names])
-    if isinstance(content, pyarrow.Table):
+    in_memory = isinstance(content, pyarrow.Table)
+    kept = {name: content.schema.field(name).type for name in names}
+    for name, kind in kept.items():
+        _check(name, kind, in_memory=in_memory)
+    kinds = pyarrow.schema([(name, _handed(_kind(kind))) for name, kind in kept.items()])
+    if in_memory:
         return content.select(kinds.names).cast(kinds)
     return pyarrow.dataset.dataset(content.files, schema=kinds, format=content.format)
 
@@ -108,9 +112,27 @@ def read(table: Value, schema: pyarrow.Schema) -> dict[str, Value]:
 def _kind(kind: Any) -> Any:
     """The type of the values, however they are kept."""
     if pyarrow.types.is_dictionary(kind):
-        return kind.value_type
+        return _kind(kind.value_type)
     keeps = isinstance(kind, pyarrow.BaseExtensionType) and not isinstance(kind, pyarrow.UuidType)
-    return kind.storage_type if keeps else kind
+    return _kind(kind.storage_type) if keeps else kind
+
+
+def _check(name: str, kind: Any, *, in_memory: bool) -> None:
+    """Refuse by its type what could fail on a row."""
+    types, plain = pyarrow.types, _kind(kind)
+    numbers = types.is_integer(plain) or types.is_floating(plain) or types.is_decimal128(plain)
+    moments = types.is_date(plain) or types.is_timestamp(plain)
+    if not (numbers or moments or types.is_boolean(plain) or _is_text(plain) or isinstance(plain, pyarrow.UuidType)):
+        raise InvalidDeclaration(f"columns.{name}: it is kept as {kind}.", do="write it as text, or as a plain number.")
+    while isinstance(kind, pyarrow.BaseExtensionType) and not isinstance(kind, pyarrow.UuidType):
+        kind = kind.storage_type
+    # Arrow's reader of Parquet counts in the type of the places, and fails on a text that is one too many for it.
+    if types.is_dictionary(kind) and not in_memory and kind.index_type.bit_width != 32:
+        raise InvalidDeclaration(
+            f"columns.{name}: it is kept as a dictionary with places of {kind.index_type.bit_width} bits.",
+            why="a row with one text more than that has room for would make a release fail.",
+            do=f"write it as plain text: df.astype({{{name!r}: str}}).to_parquet(...).",
+        )
 
 
 def _is_text(kind: Any) -> bool:

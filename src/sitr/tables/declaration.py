@@ -6,6 +6,8 @@ Nothing here is read off the data. What is declared is public: it may be shown t
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
+import itertools
 import math
 import re
 import tomllib
@@ -490,6 +492,10 @@ def _check_datasets(tables: Mapping[str, Table], folder: Path) -> None:
     for table in tables.values():
         for path in {folder / table.source, *files_of(folder / table.source)}:
             _check_alike(table, seen.setdefault(str(path.resolve()).casefold(), table))
+    for table, other in itertools.permutations(tables.values(), 2):
+        name, pattern = (str((folder / one.source).resolve()).casefold() for one in (table, other))
+        if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/"):  # also where there are no files yet
+            _check_alike(table, other)
 
 
 def files_of(path: Path) -> list[Path]:

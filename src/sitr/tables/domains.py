@@ -13,6 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
 
+from .. import _validate
 from ..errors import InvalidArgument
 
 Kind = Literal["boolean", "number", "string", "date", "timestamp"]
@@ -112,6 +113,7 @@ class Domain:
         """
         if self.ordered and isinstance(value, Fraction):  # measured before
             return value
+        value = _validate.plain(value)
         if self.kind == "date" and type(value) is date:
             return Fraction((value - EPOCH).days)
         if self.kind == "timestamp" and isinstance(value, date):

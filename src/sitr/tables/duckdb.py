@@ -18,6 +18,7 @@ from .declaration import Declaration, Table
 from .dialect import Value
 from .lines import Lines, columns_of, separator_of
 from .source import Source
+from .tally import Tally
 
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
 
@@ -51,6 +52,7 @@ class DuckDB(Source):
             self._connection.raw_sql(f"SET memory_limit = '{memory}'")
         self._frames = {name: frame_of(name, frame) for name, frame in (frames or {}).items()}
         self._tables: dict[str, Value] = {}
+        self._heads: dict[Path, Any] = {}  # of files, as they were opened
         self._texts: WeakKeyDictionary[Value, tuple[str, Any]] = WeakKeyDictionary()  # of queries that are kept
 
     @property
@@ -76,9 +78,21 @@ class DuckDB(Source):
         if not table.source.lower().endswith(FILES):
             return self._connection.table(table.source)
         path = self.declared.folder / table.source
+        self._heads[path] = _head(path)
         if table.source.lower().endswith(".parquet"):
             return self._arrow(name, parquet_of(path), table)
         return self._text(name, Lines(path), table)
+
+    def rehearse(self, tally: Tally) -> None:
+        """Run a tally on empty tables, of files that have the columns with which they were opened."""
+        for path, head in self._heads.items():
+            if _head(path) != head:
+                raise InvalidDeclaration(
+                    f"{path.name} is another file than it was.",
+                    why="its rows would be read as if they had the columns of the old one.",
+                    do="open the database again.",
+                )
+        super().rehearse(tally)
 
     def _arrow(self, name: str, content: Any, table: Table) -> Value:
         """A frame or a Parquet file: a text that is no UTF-8 is missing, and so is a time that does not fit."""
@@ -139,6 +153,14 @@ class DuckDB(Source):
     def close(self) -> None:
         """Close the database."""
         self._connection.disconnect()
+
+
+def _head(path: Path) -> Any:
+    """What says how a file is to be read: the schema of Parquet, with the names of its files, or a first line."""
+    if not path.name.lower().endswith(".parquet"):
+        return Lines(path).head
+    found = parquet_of(path)
+    return found.files, found.schema
 
 
 def _connected(declared: Declaration) -> Value:

@@ -449,6 +449,7 @@ def expression(value: Any) -> Expression:
     """Return a value as an expression: a public constant, unless it is one already."""
     if isinstance(value, Expression):
         return value
+    value = _validate.plain(value)
     if isinstance(value, (bool, int, float, Decimal, str, date)):
         literal = Constant(value)
         literal.domain({})
@@ -535,9 +536,10 @@ def _either(one: Expression, left: Domain, other: Expression, right: Domain) -> 
 
 
 def _values(values: Sequence[Any]) -> tuple[Any, ...]:
+    values = _validate.plain(values)
     if isinstance(values, (str, bytes)) or not isinstance(values, (list, tuple, set, frozenset, range)):
         raise InvalidArgument("isin takes a list of values.", do='column.isin(["north", "south"]).')
-    made = tuple(values)
+    made = tuple(_validate.plain(value) for value in values)
     if not 1 <= len(made) <= MOST_VALUES:
         raise InvalidArgument(f"isin takes 1 to {MOST_VALUES} values, and got {len(made)}.")
     for value in made:

@@ -23,7 +23,7 @@ from .declaration import Table
 from .dialect import Value, type_of
 
 BLOCK = 2**22  # bytes that are read at once
-LONGEST_LINE = 2**22  # bytes; a longer one is left out
+LONGEST_LINE = 2**20  # bytes; a longer one is left out
 QUOTE, END = '"', "\n"
 SEPARATORS = ",;\t|"
 NO_TEXT = "\ufffd"  # stands where bytes are no UTF-8
