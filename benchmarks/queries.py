@@ -43,7 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--library", metavar="WORD", help="only peers with this word in their name")
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the table (10,000,000)")
     parser.add_argument("--threads", type=int, default=2, help="that an engine may use (2)")
-    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one process (900)")
+    parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one process (600)")
     parser.add_argument("--repeat-below", type=float, default=20.0, help="shorter runs are done thrice (20 s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
     return parser.parse_args()
