@@ -7,11 +7,14 @@ import numpy
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sitr
 from sitr.errors import InvalidDeclaration
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
+from sitr.tables.duckdb import DuckDB
 from tests.tables import engines
 
 BROKEN = pyarrow.Array.from_buffers(
@@ -159,3 +162,51 @@ def test_a_file_that_was_replaced_by_one_with_other_columns_is_refused_before_th
         with pytest.raises(InvalidDeclaration, match=r"rows.parquet is another file than it was"):
             question.release(epsilon=1.0)
         assert one.ledger.spent("d").value == spent
+
+
+ALIKE = {
+    "int8": st.integers(-(2**7), 2**7 - 1),
+    "uint64": st.integers(0, 2**64 - 1),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "float": st.floats(width=32),
+    "double": st.floats(),
+    "bool": st.booleans(),
+    "date32": st.dates(),
+    "string": st.text(),
+    "large_string": st.text(),
+}
+KIND_OF = {"uint64": "integer", "int8": "int8", "int64": "integer", "bool": "boolean", "date32": "date"}
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_both_readers_of_parquet_make_the_same_of_every_value(tmp_path_factory, data):
+    """So it does not matter which of them read a row."""
+    rows = data.draw(st.integers(1, 6))
+    drawn = {
+        name: data.draw(st.lists(st.none() | values, min_size=rows, max_size=rows)) for name, values in ALIKE.items()
+    }
+    table = {name: pyarrow.array(values, pyarrow.type_for_alias(name)) for name, values in drawn.items()}
+    kinds = {name: {"type": KIND_OF.get(name, "string" if "string" in name else "float")} for name in ALIKE}
+    content = {"sitr": 1, "name": "d", "tables": {"rows": {"unit": "row", "source": "rows.parquet", "columns": kinds}}}
+    folder = tmp_path_factory.mktemp("alike")
+    pyarrow.parquet.write_table(pyarrow.table(table), folder / "rows.parquet", row_group_size=2)
+    source = DuckDB(Declaration.of(content, folder))
+    asked = source.table(source.declared.tables["rows"])
+    own = source.fetch(asked)
+    assert source._careful
+    for name, text in source._careful.items():
+        source._named(name, text)
+    careful = source.fetch(asked)
+    source.close()
+    assert own.schema == careful.schema
+    assert repr(own.to_pylist()) == repr(careful.to_pylist())  # by their text, in which NaN is NaN
+
+
+def test_a_text_that_is_no_utf8_is_read_by_the_careful_way(tmp_path):
+    table = pyarrow.table({"t": pyarrow.chunked_array([BROKEN] * 40)})
+    with database(tmp_path, table, TEXT, "parquet") as one:
+        assert one.source._careful
+        answer = one.table("rows").group_by("t").aggregate(n=sitr.count()).release(epsilon=20.0, delta=1e-4)
+        assert answer.value["t"] == ["a", "b"]
+        assert not one.source._careful

@@ -109,6 +109,13 @@ def read(table: Value, schema: pyarrow.Schema) -> dict[str, Value]:
     return {name: _read(table[name], _kind(schema.field(name).type)) for name in table.columns}
 
 
+def read_alike(kind: Any) -> bool:
+    """Whether DuckDB's own reader of Parquet makes the same of a value, where it does not fail."""
+    types, plain = pyarrow.types, _kind(kind)
+    number = types.is_integer(plain) or types.is_floating(plain) or types.is_decimal128(plain)
+    return bool(number or types.is_date32(plain) or types.is_boolean(plain) or _is_text(plain))
+
+
 def _kind(kind: Any) -> Any:
     """The type of the values, however they are kept."""
     if pyarrow.types.is_dictionary(kind):

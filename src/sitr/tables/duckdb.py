@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from ibis.expr.operations import InMemoryTable
 
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
-from .arrow import decoded, frame_of, handed, parquet_of, read
+from .arrow import decoded, frame_of, handed, parquet_of, read, read_alike
 from .declaration import Declaration, Table
 from .dialect import Value
 from .lines import Lines, columns_of, separator_of
@@ -53,6 +54,7 @@ class DuckDB(Source):
         self._frames = {name: frame_of(name, frame) for name, frame in (frames or {}).items()}
         self._tables: dict[str, Value] = {}
         self._heads: dict[Path, Any] = {}  # of files, as they were opened
+        self._careful: dict[str, str] = {}  # how to read what DuckDB's own reader may fail on
         self._texts: WeakKeyDictionary[Value, tuple[str, Any]] = WeakKeyDictionary()  # of queries that are kept
 
     @property
@@ -74,14 +76,23 @@ class DuckDB(Source):
     def _opened(self, table: Table) -> Value:
         name = f"sitr_{len(self._tables)}"
         if table.name in self._frames:
-            return self._arrow(name, self._frames[table.name], table)
+            return self._view(name, self._arrow(name, self._frames[table.name], table))
         if not table.source.lower().endswith(FILES):
             return self._connection.table(table.source)
         path = self.declared.folder / table.source
         self._heads[path] = _head(path)
         if table.source.lower().endswith(".parquet"):
-            return self._arrow(name, parquet_of(path), table)
+            return self._parquet(name, parquet_of(path), table)
         return self._text(name, Lines(path), table)
+
+    def _parquet(self, name: str, content: Any, table: Table) -> Value:
+        """A Parquet file: by DuckDB's own reader, which is faster, until that fails on a value (`fetch`)."""
+        careful = self._arrow(name, content, table)
+        if not all(read_alike(content.schema.field(column).type) for column in careful.columns):
+            return self._view(name, careful)
+        self._careful[name] = self.compiled(careful)
+        own = self._connection.read_parquet(content.files, table_name=f"{name}_own", hive_partitioning=False)
+        return self._view(name, own.select(*careful.columns))
 
     def rehearse(self, tally: Tally) -> None:
         """Run a tally on empty tables, of files that have the columns with which they were opened."""
@@ -98,7 +109,7 @@ class DuckDB(Source):
         """A frame or a Parquet file: a text that is no UTF-8 is missing, and so is a time that does not fit."""
         there = [one for one in table.columns if one in content.schema.names] or content.schema.names[:1]
         given = self._registered(name, handed(content, there))
-        return self._view(name, given.select(**read(given, content.schema)))
+        return given.select(**read(given, content.schema))
 
     def _text(self, name: str, lines: Lines, table: Table) -> Value:
         """A text file: a cell that does not fit its type is missing, and nothing is guessed from the rows."""
@@ -115,7 +126,10 @@ class DuckDB(Source):
 
     def _view(self, name: str, table: Value) -> Value:
         """A table under a name, so that queries do not repeat how it is read."""
-        self._connection.raw_sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {self.compiled(table)}")
+        return self._named(name, self.compiled(table))
+
+    def _named(self, name: str, text: str) -> Value:
+        self._connection.raw_sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {text}")
         return self._connection.table(name)
 
     def text(self, value: Value) -> Value:
@@ -127,7 +141,24 @@ class DuckDB(Source):
         return str(ibis.to_sql(query, dialect="duckdb"))
 
     def fetch(self, query: Value) -> Any:
-        """By Arrow; a query that is kept is compiled once."""
+        """By Arrow. What DuckDB's reader of Parquet fails on is read again, and from then on, by the careful way.
+
+        Privacy: an answer is a function of the rows alone, whichever way they were read: where neither fails, both give
+        the same values (`read_alike`). That a row was read by the careful way is seen from the time at most.
+        """
+        try:
+            return self._fetched(query)
+        except Exception:
+            if not self._careful:
+                raise
+        for name, text in self._careful.items():
+            self._named(name, text)
+        self._careful.clear()
+        self.reseed(secrets.randbits(63))
+        return self._fetched(query)
+
+    def _fetched(self, query: Value) -> Any:
+        """What a query returns; one that is kept is compiled once."""
         if query.op().find(InMemoryTable):  # Ibis lends the engine its rows
             return self._connection.to_pyarrow(query)
         if query not in self._texts:
