@@ -401,3 +401,27 @@ def test_a_book_in_memory_is_one_for_all_threads():
         thread.join()
     assert spent(ledger) == 8
     assert ledger.verify().valid
+
+
+# What was asked before
+
+
+def test_the_same_question_is_known_again(clinic, monkeypatch):
+    about = {"purpose": "report", "request": {"query": 1}}
+    same = {"analyst": "amina", **about}
+    assert clinic.asked_before("clinic", ONE, **same) is None
+    first, latest = ask(clinic, **about), ask(clinic, **about)
+    assert first.operation != latest.operation
+    assert clinic.asked_before("clinic", ONE, **same) == latest.operation
+    assert clinic.asked_before("clinic", ONE, **same | {"analyst": "badr"}) is None
+    assert clinic.asked_before("clinic", ONE, **same | {"purpose": None}) is None
+    assert clinic.asked_before("clinic", ONE, **same | {"request": {"query": 2}}) is None
+    assert clinic.asked_before("clinic", PureDP(epsilon=0.5), **same) is None
+    ask(clinic)
+    monkeypatch.setattr("sitr.ledger.ledger.RECENT", 3)
+    assert clinic.asked_before("clinic", ONE, **same) is None
+
+
+def test_a_question_without_an_answer_is_not_worth_asking_again(clinic):
+    clinic.reserve("clinic", ONE, analyst="amina")
+    assert clinic.asked_before("clinic", ONE, analyst="amina") is None

@@ -69,6 +69,7 @@ def test_an_analyst_works_with_the_ledger_as_anyone_does(team):
         with pytest.raises(BudgetExceeded, match=r"0\.750 left"):
             ledger.reserve("clinic", EVENT * 4, analyst=team.amina)
         assert ledger.head == team.ledger.head
+        assert ledger.asked_before("clinic", EVENT, analyst=team.amina) is None  # entries are not open to an analyst
     assert team.ledger.verify()
 
 

@@ -103,3 +103,15 @@ def test_that_no_group_could_be_named_is_said(database):
     answer = run(database, question)
     assert len(answer) == 0
     assert any("No group had enough units to be named" in note for note in answer.notes)
+
+
+@pytest.mark.statistical
+def test_that_noise_has_left_nothing_is_said(database):
+    """An empty group passes for one with rows with 0.025 at most, as its interval says; all eight with less than 1e-12."""
+    table = database.table("visits")
+    asked = {"m": sitr.mean("cost"), "q": sitr.median("age")}
+    nobody = run(database, table.filter(table["age"] > 119).group_by("region", "urgent").aggregate(**asked))
+    said = [note for note in nobody.notes if note.endswith("its interval is all that is possible.")]
+    assert any(note.startswith("m says nothing in ") for note in said)
+    everyone = run(database, table.aggregate(m=sitr.mean("cost")), unsafe_without_noise=True)
+    assert not any("says nothing" in note for note in everyone.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..mechanisms import Mechanism
 from ..tables.source import Source
 from ..tables.tally import Powers, Tally
 from . import consistency
-from .aggregates import OF_RANKS
+from .aggregates import OF_RANKS, Aggregate
 from .answer import Answer
 from .estimates import Estimated, additive, of_sums
 from .measurements import Bins, Distinct, Groups, Ranks, Sums, Units
@@ -206,13 +207,25 @@ class Execution:
         if aggregate.kind in COUNTS:
             return 0.0, math.inf
         if aggregate.kind == "sum" and isinstance(measured, Sums):
-            ends = next(one.grid.ends for one in measured.measures.values() if str(one.value) == str(aggregate.value))
+            ends = _ends(aggregate, measured)
             return 0.0 if ends[0] >= 0 else -math.inf, 0.0 if ends[1] <= 0 else math.inf
         return -math.inf, math.inf
 
-    def _remarks(self, keys: dict[str, list[Any]]) -> list[str]:
-        nothing = self.plan.selects and not any(keys.values())
-        return ["No group had enough units to be named: explain() says how many it takes."] if nothing else []
+    def _remarks(self, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> list[str]:
+        if self.plan.selects and not any(keys.values()):
+            return ["No group had enough units to be named: explain() says how many it takes."]
+        return [remark for name, one in found.items() for remark in self._empty(name, one)]
+
+    def _empty(self, name: str, found: Estimated) -> list[str]:
+        """A remark on a mean or a quantile of which noise has left nothing in some groups."""
+        aggregate, measured = self.plan.query.aggregates[name], self.plan.measurements[self.plan.places[name]]
+        if aggregate.kind != "mean" and not isinstance(measured, Ranks):
+            return []
+        assert isinstance(measured, (Sums, Ranks))
+        least, most = map(float, _ends(aggregate, measured))
+        nothing = int(np.sum((found.low <= least) & (found.high >= most)))
+        where = f" in {nothing:,} of {len(self.groups):,} groups" if self.plan.keys else ""
+        return [f"{name} says nothing{where}: its interval is all that is possible."] if nothing else []
 
     def _written(self, name: str) -> Callable[[NDArray[Any]], list[Any]]:
         """How the numbers of a column are written: those of dates and times as such."""
@@ -245,8 +258,14 @@ class Execution:
             low=low,
             high=high,
             additive=noises,
-            notes=(*self.notes, *self._remarks(keys)),
+            notes=(*self.notes, *self._remarks(keys, found)),
         )
+
+
+def _ends(aggregate: Aggregate, measured: Sums | Ranks) -> tuple[Fraction, Fraction]:
+    """The bounds that the values of an aggregate were clipped to."""
+    measures = [measured.measure] if isinstance(measured, Ranks) else measured.measures.values()
+    return next(one.grid.ends for one in measures if str(one.value) == str(aggregate.value))
 
 
 def _whole(table: Any, name: str) -> NDArray[Any]:
