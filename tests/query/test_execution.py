@@ -107,7 +107,7 @@ def test_that_no_group_could_be_named_is_said(database):
 
 @pytest.mark.statistical
 def test_that_noise_has_left_nothing_is_said(database):
-    """An empty group passes for one with rows with 0.025 at most, as its interval says; all eight with less than 1e-12."""
+    """An empty group passes for one with rows with 0.025 at most, as its interval says; all eight with under 1e-12."""
     table = database.table("visits")
     asked = {"m": sitr.mean("cost"), "q": sitr.median("age")}
     nobody = run(database, table.filter(table["age"] > 119).group_by("region", "urgent").aggregate(**asked))
