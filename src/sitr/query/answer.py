@@ -134,17 +134,19 @@ class Answer(Release):
         if one.sum() != 1 or other.sum() != 1:
             raise InvalidArgument(
                 f"a difference is of two rows; the first names {one.sum()} of this answer, the second {other.sum()}.",
-                do=f"give each of the two a value for every key: {', '.join(self.keys) or 'there is none here'}.",
+                do=f"{self._meant(first)}{self._meant(second)}"
+                f"give each of the two a value for every key: {', '.join(self.keys) or 'there is none here'}.",
             )
         values = self._added(name)
         return self._combined(name, float(values[one][0] - values[other][0]), (1.0, -1.0))
 
     def _added(self, name: str) -> Any:
+        if name not in self.raw:
+            hint = _validate.meant(str(name), self.raw)
+            raise InvalidArgument(f"there is no number {_validate.shown(name)}.", do=f"{hint}{', '.join(self.raw)}.")
         if name not in self.additive:
-            raise InvalidArgument(
-                f"{_validate.shown(name)} is not a column that adds up.",
-                do=f"such are: {', '.join(self.additive) or 'none of these'}.",
-            )
+            adding = f"here {', '.join(self.additive)}" if self.additive else "ask for these beside it"
+            raise InvalidArgument(f"{_validate.shown(name)} does not add up.", do=f"counts and sums do: {adding}.")
         return np.asarray(self.raw[name], dtype=float)
 
     def _combined(self, name: str, value: float, factors: tuple[float, ...]) -> Estimate:
@@ -159,6 +161,14 @@ class Answer(Release):
             values = set(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else {wanted}
             chosen &= np.array([cell in values for cell in self.value[key]], dtype=bool)
         return chosen
+
+    def _meant(self, where: Mapping[str, Any]) -> str:
+        """Which keys of this answer were meant by texts that are none."""
+        hints = []
+        for key, wanted in where.items():
+            texts = [one for one in self.value[key] if isinstance(one, str)]
+            hints += [_validate.meant(wanted, texts)] if isinstance(wanted, str) and wanted not in texts else []
+        return "".join(hints)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON holds it."""
