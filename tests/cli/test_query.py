@@ -169,9 +169,11 @@ def test_what_is_not_allowed(clinic):
 
 def test_a_book_that_is_not_begun(tmp_path, monkeypatch):
     read_sql(monkeypatch)
-    result = run("query", make_clinic(tmp_path), COUNT, "--epsilon", "0.5", "--yes", *AMINA)
+    path = make_clinic(tmp_path)
+    result = run("query", path, COUNT, "--epsilon", "0.5", "--yes", *AMINA)
     assert result.exit_code == 2
-    assert "sitr budget begin" in result.stderr
+    assert f"Do: sitr budget begin {path} makes it." in result.stderr
+    assert "memory://" not in result.stderr
 
 
 def test_a_purpose_has_its_share(clinic, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import InvalidDeclaration
 from .book import EXISTING_FILE, together
 
 if TYPE_CHECKING:
@@ -55,10 +57,14 @@ def open_declared(declaration: Path, analyst: str | None, *, explaining: bool = 
     from ..tables.declaration import Declaration
 
     declared = Declaration.read(declaration)
-    if explaining and declared.ledger_id is None:
-        click.echo("The ledger is not begun: budgets are shown as declared. sitr budget begin makes it.", err=True)
-        return open(declared, analyst=analyst, ledger="memory://")
-    return open(declared, analyst=analyst)
+    book, begins = None, f"sitr budget begin {shlex.quote(str(declaration))}"
+    if declared.ledger_id is None:
+        if not explaining:
+            what = f"the ledger of {declaration} is not begun."
+            raise InvalidDeclaration(what, why="a release is charged to it.", do=f"{begins} makes it.")
+        click.echo(f"The ledger is not begun: budgets are shown as declared. {begins} makes it.", err=True)
+        book = "memory://"
+    return open(declared, analyst=analyst, ledger=book)
 
 
 def asked(database: Database, text: str, bounds: Mapping[str, int | None]) -> Question:
