@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..display import rounded_up, scientific
 from ..errors import SitrError
+from .output import cost_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -262,10 +262,8 @@ def _tell_step(console: Console, number: int, step: Step) -> None:
 
 
 def _bill_text(bill: Explanation) -> str:
-    spends_delta = bill.plan.kind == "gaussian" or bill.plan.selects
-    delta = f" at δ = {scientific(bill.target.delta)}" if spends_delta else ""
     _, after = bill.remaining["clinic"]
-    return f"It cost ε = {rounded_up(bill.target.epsilon or 0.0)}{delta}; {after} of the budget is left."
+    return f"It cost {cost_text(bill)}; {after} of the budget is left."
 
 
 def record(told: Visit) -> dict[str, Any]:
