@@ -48,7 +48,7 @@ url = "clinic.ledger.db"  # `sitr budget begin` makes it, and writes its id belo
 
 # What may be learned about one patient from everything that is ever released.
 [budgets.clinic]
-epsilon = 2.0
+epsilon = 3.0
 delta = 1e-6
 
 [tables.visits]
@@ -223,7 +223,7 @@ def tell(console: Console, told: Visit) -> None:
         Text(
             f"\nA database of {PATIENTS:,} made-up patients, most of whom come once and a few very often. Its owner "
             f"says in {told.declaration.name} what may be asked, and promises every patient: from everything that is "
-            "ever released, nobody learns more about you than ε = 2 allows (δ = 1e-06). A ledger keeps the promise.\n"
+            "ever released, nobody learns more about you than ε = 3 allows (δ = 1e-06). A ledger keeps the promise.\n"
         )
     )
     for number, step in enumerate(told.steps, 1):
