@@ -81,12 +81,13 @@ def _promise(book: Ledger, dataset: str, promise: Budget, holder: dict[str, str 
 def begin(declaration: Path, as_json: bool) -> None:
     """Make the book that DECLARATION names, promise its budgets, and write the id of the book into the file.
 
-    What is there already stays as it is. Where the declaration has the id of another book, it refuses.
+    What is there already stays as it is. Where the declaration has the id of another book, or does not fit its tables,
+    it refuses.
     """
     from ..session import beginning
     from ..tables.declaration import Declaration
 
-    with beginning.begin(declaration) as book:
+    with beginning.begin(declaration, tell=lambda remark: click.echo(remark, err=True)) as book:
         records = _budget_records(book)
         about = {"ledger": book.id, "place": book.store.place, "declaration": str(declaration)}
         others = beginning.differences(Declaration.read(declaration), book)
