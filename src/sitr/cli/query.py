@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ..display import percent, reckoned, rounded_down, scientific
+from ..display import counted, percent, reckoned, rounded_down, scientific
 from ..errors import BudgetExceeded, LedgerError, NotPermitted, UnknownName
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
 from .output import as_json, cost_text, on_terminal, print_json, print_table, spends_delta
@@ -200,7 +200,8 @@ def _tell(answer: Answer, bill: Explanation | None, shares: dict[str, float], cs
         head, rows = cells(answer, SHOWN)
         print_table(head, rows, numbers=len(head) - len(answer.keys))
         if len(answer) > SHOWN:
-            click.echo(f"… {len(answer) - SHOWN:,} more rows: ask again under this operation with --csv.", err=True)
+            more = counted(len(answer) - SHOWN, "more row")
+            click.echo(f"… {more}: ask again under this operation with --csv.", err=True)
     for note in answer.notes:
         click.echo(note, err=True)
     said = [f"It cost {cost_text(bill)}"] if bill is not None and not answer.kept else []

@@ -12,9 +12,10 @@ import numpy as np
 
 from .. import _validate
 from ..accounting import Event
+from ..display import counted
 from ..errors import InvalidArgument, MissingExtra
 from ..release import NOT_PRIVATE, Release
-from .cells import cells, decimals, interval_text, number_text
+from .cells import are_whole, cells, decimals, interval_text, number_text
 from .half_widths import half_width
 
 FORMULAS = tuple("=+-@＝＋－＠|%")  # a spreadsheet may take a text that begins so for a formula or a command
@@ -47,17 +48,26 @@ class Additive:
 class Estimate:
     """A number with its 95 % interval.
 
+    Attributes:
+        value: The number.
+        low: The lower end of the interval.
+        high: The upper end.
+        whole: Whether it is one of rows or units, which people read without decimals.
+
     Example:
         >>> print(Estimate(120.0, 110.5, 129.5))
         120.0 (from 110.5 to 129.5 with 95 %)
+        >>> print(Estimate(120.0, 110.5, 129.5, whole=True))
+        120 (from 110 to 130 with 95 %)
     """
 
     value: float
     low: float
     high: float
+    whole: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        digits = decimals([(self.high - self.low) / 2])
+        digits = 0 if self.whole else decimals([(self.high - self.low) / 2])
         interval = interval_text(self.low, self.high, digits)
         return f"{number_text(self.value, digits)} (from {interval} with 95 %)"
 
@@ -151,7 +161,7 @@ class Answer(Release):
 
     def _combined(self, name: str, value: float, factors: tuple[float, ...]) -> Estimate:
         width = self.additive[name].half_width(factors) if factors else 0.0
-        return Estimate(value, value - width, value + width)
+        return Estimate(value, value - width, value + width, are_whole(self.value[name]))
 
     def _rows(self, where: Mapping[str, Any]) -> Any:
         chosen = np.ones(len(self), dtype=bool)
@@ -233,7 +243,7 @@ class Answer(Release):
     def _below(self) -> list[str]:
         """What stands under the rows: how many more there are, remarks, and what it cost."""
         more = len(self) - SHOWN
-        said = [f"… {more:,} more row{'' if more == 1 else 's'}"] if more > 0 else []
+        said = [f"… {counted(more, 'more row')}"] if more > 0 else []
         return [*said, *self.notes, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"]
 
     @property
