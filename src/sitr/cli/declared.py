@@ -14,6 +14,7 @@ from ..errors import InvalidDeclaration
 from .book import EXISTING_FILE, together
 
 if TYPE_CHECKING:
+    from ..ledger import Ledger
     from ..session.database import Database
     from ..session.question import Question
 
@@ -57,14 +58,33 @@ def open_declared(declaration: Path, analyst: str | None, *, explaining: bool = 
     from ..tables.declaration import Declaration
 
     declared = Declaration.read(declaration)
-    book, begins = None, f"sitr budget begin {shlex.quote(str(declaration))}"
-    if declared.ledger_id is None:
-        if not explaining:
-            what = f"the ledger of {declaration} is not begun."
-            raise InvalidDeclaration(what, why="a release is charged to it.", do=f"{begins} makes it.")
-        click.echo(f"The ledger is not begun: budgets are shown as declared. {begins} makes it.", err=True)
-        book = "memory://"
-    return open(declared, analyst=analyst, ledger=book)
+    if declared.ledger_id is not None:
+        return open(declared, analyst=analyst)
+    if not explaining:
+        raise _not_begun(declaration)
+    click.echo(f"The ledger is not begun: budgets are shown as declared. {_begins(declaration)} makes it.", err=True)
+    return open(declared, analyst=analyst, ledger="memory://")
+
+
+def open_declared_book(declaration: Path, anchor: Path | None) -> Ledger:
+    """Open the ledger that a declaration names, for a `with` block; no database is opened."""
+    from ..ledger import Ledger
+    from ..session.database import ledger_url
+    from ..tables.declaration import Declaration
+
+    declared = Declaration.read(declaration)
+    if declared.ledger is None or declared.ledger_id is None:
+        raise _not_begun(declaration)
+    return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id, anchor=anchor)
+
+
+def _not_begun(declaration: Path) -> InvalidDeclaration:
+    what, do = f"the ledger of {declaration} is not begun.", f"{_begins(declaration)} makes it."
+    return InvalidDeclaration(what, why="a release is charged to it.", do=do)
+
+
+def _begins(declaration: Path) -> str:
+    return f"sitr budget begin {shlex.quote(str(declaration))}"
 
 
 def asked(database: Database, text: str, bounds: Mapping[str, int | None]) -> Question:
