@@ -1,4 +1,4 @@
-"""Every piece of Python in the guide to queries runs, in order, on a clinic that is made up here."""
+"""What the guides show runs: queries and SQL on a clinic that is made up here, the README on that of the demo."""
 
 import os
 import random
@@ -6,13 +6,22 @@ import re
 from datetime import date, timedelta
 from pathlib import Path
 
-GUIDE = Path(__file__).resolve().parents[1] / "docs" / "queries.md"
+import pytest
+
+import sitr
+from sitr.cli import clinic as demo
+
+ROOT = Path(__file__).resolve().parents[1]
+GUIDE, SQL = ROOT / "docs" / "queries.md", ROOT / "docs" / "sql.md"
 REGIONS = ("north", "south", "west", "")
 REASONS = ("fever", "check-up", "injury")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+def blocks(language: str, guide: Path = GUIDE) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+
+
+STATEMENTS = [one for block in blocks("sql", SQL) for one in block.split("\n\n")]
 
 
 def write_clinic(folder: Path) -> None:
@@ -52,6 +61,43 @@ def test_the_guide_to_queries_runs_from_top_to_bottom(tmp_path, monkeypatch, cap
     assert len(names["answer"]) == 4  # three regions, and none
 
 
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clinic")
+    write_clinic(folder)
+    return folder / "clinic.toml"
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_the_statements_of_the_guide_to_sql_are_answered(clinic, text):
+    with sitr.open(clinic, analyst="amina", ledger="memory://") as db:
+        answer = db.sql(text).release(**({} if "OPTIONS" in text else {"epsilon": 1.0}))
+    assert len(answer) > 0
+    assert all(cell is not None for name in answer.raw for cell in answer.value[name])
+
+
+def test_the_program_of_the_guide_to_sql_is_answered(clinic, monkeypatch):
+    opened = sitr.open
+    monkeypatch.setattr(sitr, "open", lambda path, analyst: opened(clinic, analyst=analyst, ledger="memory://"))
+    names: dict[str, object] = {}
+    try:
+        exec(compile(blocks("python", SQL)[0], SQL.name, "exec"), names)
+    finally:
+        names["db"].close()
+    assert 0 < len(names["answer"]) <= 4
+
+
+def test_the_program_of_the_readme_runs_on_what_the_demo_leaves(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    demo.visit(tmp_path / "demo-output")
+    names: dict[str, object] = {}
+    try:
+        exec(compile(blocks("python", ROOT / "README.md")[0], "README.md", "exec"), names)
+    finally:
+        names["db"].close()
+    assert names["r"].value["region"] == ["north", "south", "east", "west"]
+
+
 def test_links_of_the_guide_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", GUIDE.read_text(encoding="utf-8")):
-        assert (GUIDE.parent / target).exists() or target == "sql.md", target
+        assert (GUIDE.parent / target).exists(), target

@@ -35,6 +35,11 @@ def test_the_public_names_are_exactly_these():
     assert sitr.__all__ == PUBLIC
 
 
+def test_what_this_file_imports_is_not_listed():
+    assert {name for name in dir(sitr) if not name.startswith("_")} >= {*PUBLIC[1:]}
+    assert {"Any", "TYPE_CHECKING", "annotations", "logging"}.isdisjoint(dir(sitr))
+
+
 def test_the_public_names_are_sorted_and_exist():
     assert sitr.__all__ == sorted(set(sitr.__all__))
     assert all(hasattr(sitr, name) for name in sitr.__all__)

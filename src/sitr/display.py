@@ -49,6 +49,16 @@ def percent(share: float, *, spent: bool) -> str:
     return f"{rounded(min(100 * reckoned(share, spent=spent), 100.0))} %"
 
 
+def counted(count: int, what: str) -> str:
+    """Show a number of things.
+
+    Example:
+        >>> counted(1, "row"), counted(1200, "row")
+        ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def scientific(value: float, *, up: bool | None = None) -> str:
     """Show a delta; a small one is never printed as 0.000.
 

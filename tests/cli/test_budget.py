@@ -272,3 +272,15 @@ def test_begin_refuses_another_book(clinic, tmp_path):
     other = run("budget", "begin", clinic)
     assert other.exit_code == 2
     assert "WrongLedger" in other.stderr
+
+
+def test_the_list_of_a_declaration(tmp_path):
+    path = make_clinic(tmp_path)
+    assert f"sitr budget begin {path} makes it." in run("budget", "list", path).stderr
+    run("budget", "begin", path)
+    book = str(tmp_path / "book.db")
+    assert run_json("budget", "list", path) == run_json("budget", "list", "--ledger", book)
+    assert run_json("budget", "list", path, env={"SITR_LEDGER": "another.db"})["budgets"][0]["name"] == "clinic"
+    both = run("budget", "list", path, "--ledger", book)
+    assert both.exit_code == 2
+    assert "Name a declaration or a ledger" in both.stderr

@@ -91,7 +91,7 @@ def test_one_question(clinic, arguments):
     [
         ((COUNT, *AMINA), 2, "a release has one price"),
         ((COUNT, "--epsilon", "1", "--error", "5", *AMINA), 2, "Say one of --epsilon"),
-        ((COUNT, "--epsilon", "1", "--analyst", "eve"), 2, "'eve' may not ask"),
+        ((COUNT, "--epsilon", "1", "--analyst", "eve"), 2, "Do: say who asks: --analyst NAME; the owner"),
         (("SELECT diagnosis FROM visits", "--epsilon", "1", *AMINA), 4, "NotAllowed"),
     ],
 )

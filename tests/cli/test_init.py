@@ -76,7 +76,9 @@ def test_a_text_file_needs_types(tmp_path):
     without = run("init", str(tmp_path / "a.toml"), "--from", str(tmp_path / "visits.csv"))
     assert without.exit_code == 2
     assert "no type for patient, cost" in without.stderr
-    assert "Do: --types patient=string,cost=string; the types are boolean" in without.stderr
+    assert "Do: --types 'patient=?,cost=?', with a type for each ?; the types are boolean" in without.stderr
+    half = run("init", str(tmp_path / "a.toml"), "--from", str(tmp_path / "visits.csv"), "--types", "patient=string")
+    assert "--types 'patient=string,cost=?', with" in half.stderr
     types = "patient=string, cost=decimal(12, 2)"
     record = run_json("init", str(tmp_path / "a.toml"), "--from", str(tmp_path / "visits.csv"), "--types", types)
     assert record["tables"] == {"visits": {"patient": "string", "cost": "decimal(12, 2)"}}
@@ -89,10 +91,12 @@ def test_types_are_asked_for_in_a_terminal(tmp_path, monkeypatch):
     monkeypatch.setattr(init, "on_terminal", lambda: True)
     (tmp_path / "visits.csv").write_text("patient,cost\nAisha,47\n", encoding="utf-8")
     where = ("--from", str(tmp_path / "visits.csv"))
-    result = run("init", str(tmp_path / "a.toml"), *where, input="string\nmoney\nfloat\n")
+    result = run("init", str(tmp_path / "a.toml"), *where, input="int\nmoney\nfloat\n")
     assert result.exit_code == 0
     assert "cost: 'money' is no type" in result.stderr
-    assert 'cost = { type = "float" }' in (tmp_path / "a.toml").read_text(encoding="utf-8")
+    text = (tmp_path / "a.toml").read_text(encoding="utf-8")
+    assert 'patient = { type = "integer" }' in text
+    assert 'cost = { type = "float" }' in text
     assert "Aisha" not in result.output
 
 

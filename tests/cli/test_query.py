@@ -7,7 +7,8 @@ import json
 import pytest
 
 from sitr.cli import query
-from sitr.errors import Cancelled, EngineFailed
+from sitr.errors import Cancelled, EngineFailed, NotPermitted
+from sitr.ledger import Ledger
 from sitr.session.database import ledger_url
 from sitr.tables import Declaration
 from sitr.tables.source import Source
@@ -40,7 +41,7 @@ def test_an_answer(clinic):
     assert result.exit_code == 0
     assert "95 % interval" in result.stdout
     assert "north" in result.stdout
-    assert "charged in entry" in result.stderr
+    assert "It cost ε = 0.500; 50.0 % of the budget clinic is left; charged in entry" in result.stderr
     assert "charged" not in result.stdout
     assert left(clinic) == pytest.approx(0.5)
 
@@ -169,9 +170,52 @@ def test_what_is_not_allowed(clinic):
 
 def test_a_book_that_is_not_begun(tmp_path, monkeypatch):
     read_sql(monkeypatch)
-    result = run("query", make_clinic(tmp_path), COUNT, "--epsilon", "0.5", "--yes", *AMINA)
+    path = make_clinic(tmp_path)
+    result = run("query", path, COUNT, "--epsilon", "0.5", "--yes", *AMINA)
     assert result.exit_code == 2
-    assert "sitr budget begin" in result.stderr
+    assert f"Do: sitr budget begin {path} makes it." in result.stderr
+    assert "memory://" not in result.stderr
+
+
+def test_what_was_spent_and_is_left_is_in_the_record(clinic):
+    asked = ("query", clinic, COUNT, "--epsilon", "0.1", "--yes", "--operation", "a", "--analyst", "badr")
+    record = run_json(*asked)
+    assert (record["epsilon"], record["delta"], record["rho"]) == (0.1, 0.0, None)
+    assert record["remaining"] == {"clinic": pytest.approx(0.9), "clinic/analyst/badr": pytest.approx(0.6)}
+    again = run_json(*asked)
+    assert (again["epsilon"], again["remaining"]) == (0.0, record["remaining"])
+    told = run(*asked).stderr
+    assert "It cost" not in told
+    assert "60.0 % of the budget clinic/analyst/badr is left; the kept answer" in told
+
+
+def test_an_answer_is_told_where_the_ledger_does_not_show_its_budgets(clinic, monkeypatch):
+    def hidden(self):
+        raise NotPermitted("only an owner may.")
+
+    monkeypatch.setattr(Ledger, "budgets", hidden)
+    result = run("query", clinic, COUNT, "--epsilon", "0.5", "--yes", *AMINA)
+    assert result.exit_code == 0
+    assert "north" in result.stdout
+    assert "is left" not in result.stderr
+
+
+def test_a_purpose_without_a_budget_is_told(clinic):
+    asked = ("query", clinic, COUNT, "--epsilon", "0.1", "--yes", *AMINA)
+    told = run(*asked, "--purpose", "adit")
+    assert told.exit_code == 0
+    assert "No budget is declared for the purpose 'adit'. Did you mean 'audit'?" in told.stderr
+    assert "for the purpose 'teaching'. Purposes: audit." in run(*asked, "--purpose", "teaching").stderr
+    assert "for the purpose" not in run(*asked, "--purpose", "audit").stderr
+
+
+def test_any_purpose_will_do_where_none_has_a_budget(tmp_path):
+    path = make_clinic(tmp_path)
+    declaration = tmp_path / "clinic.toml"
+    declaration.write_text(declaration.read_text().replace("purposes.audit = { epsilon = 0.75 }\n", ""))
+    run("budget", "begin", path)
+    result = run("query", path, COUNT, "--epsilon", "0.1", "--yes", "--purpose", "audit", *AMINA)
+    assert "for the purpose" not in result.stderr
 
 
 def test_a_purpose_has_its_share(clinic, monkeypatch):

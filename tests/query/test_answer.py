@@ -66,16 +66,23 @@ def test_two_rows_are_compared_with_their_interval():
 
 
 def test_what_does_not_add_up_is_refused():
-    for name in ("m", "nobody"):
-        with pytest.raises(InvalidArgument, match="not a column that adds up"):
+    for name, said in (("m", "'m' does not add up"), ("nobody", "no number 'nobody'")):
+        with pytest.raises(InvalidArgument, match=said):
             made().total(name)
-        with pytest.raises(InvalidArgument, match="not a column that adds up"):
+        with pytest.raises(InvalidArgument, match=said):
             made().difference(name, {"region": "north"}, {"region": None})
+    for additive, said in (({"n": COUNTS}, "counts and sums do: here n."), ({}, "do: ask for these beside it.")):
+        with pytest.raises(InvalidArgument) as refused:
+            made(additive=additive).total("m")
+        assert refused.value.do.endswith(said)
     with pytest.raises(InvalidArgument, match="is no key"):
         made().total("n", ward="a")
     with pytest.raises(InvalidArgument, match="of two rows; the first names 3 of this answer, the second 0") as refused:
         made().difference("n", {}, {"region": "east"})
     assert refused.value.do == "give each of the two a value for every key: region."
+    with pytest.raises(InvalidArgument) as refused:
+        made().difference("n", {"region": "nort"}, {"region": None})
+    assert refused.value.do.startswith("Did you mean 'north'? ")
 
 
 def test_a_formula_is_a_text_in_a_spreadsheet():

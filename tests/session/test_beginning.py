@@ -4,6 +4,7 @@ import os
 import stat
 import tomllib
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,3 +145,34 @@ def test_a_declaration_that_cannot_be_written_says_so(path, monkeypatch):
             begin(path)
     with begin(path) as ledger:  # the book that was made is taken
         assert Declaration.read(path).ledger_id == ledger.id
+
+
+def with_tables(path, kind):
+    with duckdb.connect(str(path.parent / "clinic.duckdb")) as database:
+        database.execute(f"CREATE TABLE visits (patient {kind})")
+    address = '[connection]\naddress = "clinic.duckdb"\n'
+    path.write_text(HEAD + address + LEDGERS[0] + BUDGET + TABLES, encoding="utf-8")
+
+
+def test_a_declaration_that_does_not_fit_its_tables_gets_no_book(path):
+    with_tables(path, "DOUBLE")
+    before = path.read_text(encoding="utf-8")
+    with pytest.raises(InvalidDeclaration, match=r"tables.visits.columns.patient: declared as integer"):
+        begin(path)
+    assert not (path.parent / "book.db").exists()
+    assert path.read_text(encoding="utf-8") == before
+
+
+def test_tables_that_fit_or_cannot_be_opened_get_a_book(path):
+    told = []
+    with_tables(path, "BIGINT")
+    begin(path, tell=told.append).close()
+    assert told == []
+    path.write_text(HEAD + LEDGERS[0].replace("book", "other") + BUDGET + TABLES, encoding="utf-8")
+    begin(path, tell=told.append).close()  # no such table
+    begin(path, tell=told.append).close()  # a book that is there is not asked about
+    assert told == [beginning.UNSEEN]
+    address = '[connection]\naddress = "nowhere.duckdb"\n'
+    path.write_text(HEAD + address + LEDGERS[0].replace("book", "third") + BUDGET + TABLES, encoding="utf-8")
+    begin(path, tell=told.append).close()
+    assert len(told) == 2

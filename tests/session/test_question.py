@@ -90,7 +90,10 @@ def test_a_condition_is_counted_as_a_number(visits):
 def test_a_mean_of_a_condition_says_how_it_is_made_a_number(visits):
     with pytest.raises(InvalidArgument, match="is a boolean, and no number") as refused:
         visits.aggregate(rate=sitr.mean("urgent"))
-    assert refused.value.do == "count what is true as 1: (urgent).choose(1, 0)."
+    assert refused.value.do == 'count what is true as 1: sitr.mean(table["urgent"].choose(1, 0)).'
+    with pytest.raises(InvalidArgument, match="is a string, and no number") as refused:
+        visits.aggregate(region=sitr.mean("region"))
+    assert refused.value.do == 'sitr.count_distinct(table["region"]), or group by it.'
 
 
 def test_an_operation_returns_its_answer_whatever_was_learned_since(visits):

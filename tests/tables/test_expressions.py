@@ -472,3 +472,31 @@ def test_constants_are_values_of_their_own():
     assert [expression(one).domain({}).kind for one in (True, 1, 1.5, "a", date(2024, 1, 1), datetime(2024, 1, 1))] == [
         "boolean", "number", "number", "string", "date", "timestamp",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("made", "instead"),
+    [
+        (lambda: Column("day") >= "2025-06-01", "write datetime.date(2025, 6, 1)."),
+        (lambda: Column("day") >= "June", "write datetime.date(2025, 6, 1)."),
+        (lambda: Column("day").isin(["2024-02-29"]), "write datetime.date(2024, 2, 29)."),
+        (lambda: Column("at") < "2025-06-01 08:30", "write datetime.datetime(2025, 6, 1, 8, 30)."),
+        (lambda: Column("n") == "7", "a number stands without quotes: 7."),
+        (lambda: Column("n") < "0.5", "a number stands without quotes: 0.5."),
+        (lambda: Constant("many") == Column("n"), "a number stands without quotes: 5."),
+        (lambda: Column("name") == 7, "a text stands in quotes: '7'."),
+        (lambda: Column("flag") == "yes", "compare it with true or false, or use it as it is."),
+        (lambda: Column("day") == Column("n"), ""),
+    ],
+)
+def test_a_constant_of_another_kind_is_written_as_it_should_be(made, instead):
+    schema = {
+        "day": Domain("date"),
+        "at": Domain("timestamp"),
+        "n": Domain("number"),
+        "name": Domain("string"),
+        "flag": Domain("boolean"),
+    }
+    with pytest.raises(InvalidArgument) as refused:
+        made().domain(schema)
+    assert refused.value.do == instead

@@ -20,7 +20,11 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
-    """A path is a file of SQLite; what stands for no book at all is refused."""
+    """A path is a file of SQLite; what stands for no book at all is refused, unless a declaration names one."""
+    if context.params.get("declaration") is not None:
+        if context.get_parameter_source("url") == click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError("Name a declaration or a ledger: a declaration names its own.")
+        return ""
     if not value:
         raise click.UsageError(
             f"Say which ledger: --ledger book.db, --ledger postgresql://user@host/database, or set {VARIABLE}."

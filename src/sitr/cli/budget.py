@@ -11,8 +11,8 @@ import click
 
 from ..display import percent
 from ..units import ADJACENCIES
-from .book import book_options, head_record, limit_options, name_options, named, open_book
-from .declared import declaration_argument
+from .book import EXISTING_FILE, book_options, head_record, limit_options, name_options, named, open_book
+from .declared import declaration_argument, open_declared_book
 from .output import as_json, bracket_record, print_json, print_rows, print_table, warn_of_epsilon
 from .words import speaking_options
 
@@ -81,12 +81,13 @@ def _promise(book: Ledger, dataset: str, promise: Budget, holder: dict[str, str 
 def begin(declaration: Path, as_json: bool) -> None:
     """Make the book that DECLARATION names, promise its budgets, and write the id of the book into the file.
 
-    What is there already stays as it is. Where the declaration has the id of another book, it refuses.
+    What is there already stays as it is. Where the declaration has the id of another book, or does not fit its tables,
+    it refuses.
     """
     from ..session import beginning
     from ..tables.declaration import Declaration
 
-    with beginning.begin(declaration) as book:
+    with beginning.begin(declaration, tell=lambda remark: click.echo(remark, err=True)) as book:
         records = _budget_records(book)
         about = {"ledger": book.id, "place": book.store.place, "declaration": str(declaration)}
         others = beginning.differences(Declaration.read(declaration), book)
@@ -129,10 +130,14 @@ def show(
 
 
 @budget.command("list")
+@click.argument("declaration", type=EXISTING_FILE, required=False, is_eager=True)  # before --ledger, which it replaces
 @book_options
-def list_budgets(url: str, anchor: Path | None, as_json: bool) -> None:
-    """List all budgets: the promise, the share that was spent, rounded up, and what is left, rounded down."""
-    with open_book(url, anchor) as book:
+def list_budgets(declaration: Path | None, url: str, anchor: Path | None, as_json: bool) -> None:
+    """List all budgets of a ledger, or of that which DECLARATION names.
+
+    Each has its promise, the share that was spent, rounded up, and what is left, rounded down.
+    """
+    with open_book(url, anchor) if declaration is None else open_declared_book(declaration, anchor) as book:
         records = _budget_records(book)
         about = {"ledger": book.id, "head": head_record(book.head), "budgets": records}
         place = f"head {book.head} of ledger {book.id}"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..display import rounded_up, scientific
 from ..errors import SitrError
+from .output import cost_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +48,7 @@ url = "clinic.ledger.db"  # `sitr budget begin` makes it, and writes its id belo
 
 # What may be learned about one patient from everything that is ever released.
 [budgets.clinic]
-epsilon = 2.0
+epsilon = 3.0
 delta = 1e-6
 
 [tables.visits]
@@ -223,7 +223,7 @@ def tell(console: Console, told: Visit) -> None:
         Text(
             f"\nA database of {PATIENTS:,} made-up patients, most of whom come once and a few very often. Its owner "
             f"says in {told.declaration.name} what may be asked, and promises every patient: from everything that is "
-            "ever released, nobody learns more about you than ε = 2 allows (δ = 1e-06). A ledger keeps the promise.\n"
+            "ever released, nobody learns more about you than ε = 3 allows (δ = 1e-06). A ledger keeps the promise.\n"
         )
     )
     for number, step in enumerate(told.steps, 1):
@@ -262,10 +262,8 @@ def _tell_step(console: Console, number: int, step: Step) -> None:
 
 
 def _bill_text(bill: Explanation) -> str:
-    spends_delta = bill.plan.kind == "gaussian" or bill.plan.selects
-    delta = f" at δ = {scientific(bill.target.delta)}" if spends_delta else ""
     _, after = bill.remaining["clinic"]
-    return f"It cost ε = {rounded_up(bill.target.epsilon or 0.0)}{delta}; {after} of the budget is left."
+    return f"It cost {cost_text(bill)}; {after} of the budget is left."
 
 
 def record(told: Visit) -> dict[str, Any]:

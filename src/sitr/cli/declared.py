@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import InvalidDeclaration
 from .book import EXISTING_FILE, together
 
 if TYPE_CHECKING:
+    from ..ledger import Ledger
     from ..session.database import Database
     from ..session.question import Question
 
@@ -55,10 +58,33 @@ def open_declared(declaration: Path, analyst: str | None, *, explaining: bool = 
     from ..tables.declaration import Declaration
 
     declared = Declaration.read(declaration)
-    if explaining and declared.ledger_id is None:
-        click.echo("The ledger is not begun: budgets are shown as declared. sitr budget begin makes it.", err=True)
-        return open(declared, analyst=analyst, ledger="memory://")
-    return open(declared, analyst=analyst)
+    if declared.ledger_id is not None:
+        return open(declared, analyst=analyst)
+    if not explaining:
+        raise _not_begun(declaration)
+    click.echo(f"The ledger is not begun: budgets are shown as declared. {_begins(declaration)} makes it.", err=True)
+    return open(declared, analyst=analyst, ledger="memory://")
+
+
+def open_declared_book(declaration: Path, anchor: Path | None) -> Ledger:
+    """Open the ledger that a declaration names, for a `with` block; no database is opened."""
+    from ..ledger import Ledger
+    from ..session.database import ledger_url
+    from ..tables.declaration import Declaration
+
+    declared = Declaration.read(declaration)
+    if declared.ledger is None or declared.ledger_id is None:
+        raise _not_begun(declaration)
+    return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id, anchor=anchor)
+
+
+def _not_begun(declaration: Path) -> InvalidDeclaration:
+    what, do = f"the ledger of {declaration} is not begun.", f"{_begins(declaration)} makes it."
+    return InvalidDeclaration(what, why="a release is charged to it.", do=do)
+
+
+def _begins(declaration: Path) -> str:
+    return f"sitr budget begin {shlex.quote(str(declaration))}"
 
 
 def asked(database: Database, text: str, bounds: Mapping[str, int | None]) -> Question:

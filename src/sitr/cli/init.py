@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..display import counted
 from .output import as_json, on_terminal, print_json, print_rows, write_new
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def init(
     print_rows(
         [
             ("draft", str(declaration)),
-            *(("table", f"{table.name}: {len(table.columns)} columns") for table in drafted.tables),
+            *(("table", f"{table.name}: {counted(len(table.columns), 'column')}") for table in drafted.tables),
             *(("to fill in", place) for place in drafted.places),
             ("then", f"sitr tables {declaration}, and sitr budget begin {declaration}"),
         ]

@@ -14,6 +14,7 @@ from ..display import rounded_down, rounded_up, scientific
 
 if TYPE_CHECKING:
     from ..accounting import Bracket
+    from ..query.explanation import Explanation
 
 HIGH_EPSILON = 5.0
 
@@ -111,6 +112,19 @@ def epsilon_text(bracket: Bracket, delta: float) -> str:
         'ε = 0.334 at δ = 0'
     """
     return f"ε = {rounded_up(bracket.upper)} at δ = {scientific(delta)}"
+
+
+def cost_text(bill: Explanation) -> str:
+    """Say what a release costs, rounded up; a δ only where it spends one."""
+    target = bill.target
+    if target.epsilon is None:
+        return f"ρ = {rounded_up(target.rho or 0.0)}"
+    return f"ε = {rounded_up(target.epsilon)}{f' at δ = {scientific(target.delta)}' if spends_delta(bill) else ''}"
+
+
+def spends_delta(bill: Explanation) -> bool:
+    """Whether a release has an infinite loss with a small chance, or noise that has no pure ε."""
+    return bill.plan.kind == "gaussian" or bill.plan.selects
 
 
 def bracket_text(bracket: Bracket) -> str:

@@ -10,10 +10,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ..display import percent, reckoned, rounded_down, scientific
-from ..errors import BudgetExceeded, NotPermitted, UnknownName
+from ..display import counted, percent, reckoned, rounded_down, scientific
+from ..errors import BudgetExceeded, LedgerError, NotPermitted, UnknownName
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
-from .output import as_json, on_terminal, print_json, print_table
+from .output import as_json, cost_text, on_terminal, print_json, print_table, spends_delta
 from .words import in_options, speaking_options
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ def query(
 
     SQL is a question such as "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", or - for standard input.
     """
+    from ..query.remarks import unshared
+
     if csv == "-" and as_json:
         raise click.UsageError("CSV and JSON cannot both go to standard output: name a file with --csv.")
     if not yes and not on_terminal():
@@ -62,12 +64,17 @@ def query(
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
     with open_declared(declaration, analyst) as database:
         question = asked(database, text, bounds)
-        if not yes and not _answered(database, operation):
-            _confirm(database, question, question.explain(**price), purpose)
+        for remark in unshared(question.query, database.declared, purpose):
+            click.echo(remark, err=True)
+        bill = None if _answered(database, operation) else _bill(question, price, yes)
+        if bill is not None and not yes:
+            _confirm(database, question, bill, purpose)
         with _file(csv) as write, _progress() as progress:
             answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
-    _tell(replace(answer, notes=tuple(map(in_options, answer.notes))), csv, as_json)
+        shares = _shares(database, question, purpose)
+    answer = replace(answer, notes=tuple(map(in_options, answer.notes)))
+    _tell(answer, bill, shares, csv, as_json)
 
 
 def _answered(database: Database, operation: str | None) -> bool:
@@ -79,6 +86,16 @@ def _answered(database: Database, operation: str | None) -> bool:
     except (UnknownName, NotPermitted):
         return False
     return True
+
+
+def _bill(question: Question, price: dict[str, Any], yes: bool) -> Explanation | None:
+    """What it would cost; who is not to be asked needs none, and an analyst of PostgreSQL may not see every budget."""
+    try:
+        return question.explain(**price)
+    except LedgerError:
+        if not yes:
+            raise
+        return None
 
 
 def _confirm(database: Database, question: Question, bill: Explanation, purpose: str | None) -> None:
@@ -102,8 +119,7 @@ def _confirm(database: Database, question: Question, bill: Explanation, purpose:
 def _price(bill: Explanation) -> str:
     if bill.target.epsilon is None:
         return f"ρ = {bill.target.rho:g}"
-    spends_delta = bill.plan.kind == "gaussian" or bill.plan.selects
-    return f"ε = {bill.target.epsilon:g}{f' at δ = {scientific(bill.target.delta)}' if spends_delta else ''}"
+    return f"ε = {bill.target.epsilon:g}{f' at δ = {scientific(bill.target.delta)}' if spends_delta(bill) else ''}"
 
 
 def _left(database: Database, name: str, holder: dict[str, str]) -> str:
@@ -112,6 +128,15 @@ def _left(database: Database, name: str, holder: dict[str, str]) -> str:
     plain = left.measure in ("epsilon", "rho")
     amount = rounded_down(reckoned(left.value, spent=False)) if plain else percent(left.share, spent=False)
     return f"{amount} of {promise} ({name})"
+
+
+def _shares(database: Database, question: Question, purpose: str | None) -> dict[str, float]:
+    """What is left of each budget, as a part of it; what was paid for is told even if the ledger does not say."""
+    try:
+        budgets = database.budgets(question.query, purpose)
+        return {name: database.ledger.remaining(name.partition("/")[0], **holder).share for name, holder in budgets}
+    except LedgerError:
+        return {}
 
 
 @contextmanager
@@ -161,11 +186,11 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield lambda stage: bar.update(task, description=stage)
 
 
-def _tell(answer: Answer, csv: str | None, as_json: bool) -> None:
+def _tell(answer: Answer, bill: Explanation | None, shares: dict[str, float], csv: str | None, as_json: bool) -> None:
     from ..query.cells import cells
 
     if as_json:
-        print_json(_record(answer) | ({"file": csv} if csv else {}))
+        print_json(_record(answer) | _spent(answer, bill) | {"remaining": shares} | ({"file": csv} if csv else {}))
         return
     if csv == "-":
         click.echo(answer.to_csv(), nl=False)
@@ -175,10 +200,23 @@ def _tell(answer: Answer, csv: str | None, as_json: bool) -> None:
         head, rows = cells(answer, SHOWN)
         print_table(head, rows, numbers=len(head) - len(answer.keys))
         if len(answer) > SHOWN:
-            click.echo(f"… {len(answer) - SHOWN:,} more rows: ask again under this operation with --csv.", err=True)
+            more = counted(len(answer) - SHOWN, "more row")
+            click.echo(f"… {more}: ask again under this operation with --csv.", err=True)
     for note in answer.notes:
         click.echo(note, err=True)
-    click.echo(f"{answer.charged}; operation {answer.operation}", err=True)
+    said = [f"It cost {cost_text(bill)}"] if bill is not None and not answer.kept else []
+    said += [f"{percent(share, spent=False)} of the budget {name} is left" for name, share in shares.items()]
+    click.echo("; ".join([*said, answer.charged, f"operation {answer.operation}"]), err=True)
+
+
+def _spent(answer: Answer, bill: Explanation | None) -> dict[str, Any]:
+    """What this release cost; a kept answer costs nothing."""
+    if answer.kept:
+        return {"epsilon": 0.0, "delta": 0.0, "rho": 0.0}
+    if bill is None:
+        return {"epsilon": None, "delta": None, "rho": None}
+    target = bill.target
+    return {"epsilon": target.epsilon, "delta": target.delta if spends_delta(bill) else 0.0, "rho": target.rho}
 
 
 def _record(answer: Answer) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import CannotCalibrate, InvalidArgument, NotAllowed
+from ..errors import CannotCalibrate, InvalidArgument, NotAllowed, NotPermitted
 
 PHRASES = {
     "pass bounds=(lower, upper), or find them by profile(...)": (
@@ -17,6 +17,8 @@ PHRASES = {
     "Budget(epsilon=1)": "--epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1",
     "column.isin([...])": "x IN ('a', 'b')",
     "explain()": "sitr explain",
+    # Who may is not listed here: a name that is offered is soon borrowed.
+    "the owner adds a name to analysts = []": "say who asks: --analyst NAME; the owner adds names to analysts = []",
 }
 ARGUMENT = re.compile(r"\b(epsilon|delta|rho|error|operation|analyst|purpose|reason)=")
 BOUND = re.compile(r"\bmax_(rows|groups)_per_(unit|group)(=|\b)")
@@ -40,5 +42,5 @@ def speaking_options() -> Iterator[None]:
     """Let what is refused inside be refused in the words of the command line."""
     try:
         yield
-    except (InvalidArgument, NotAllowed, CannotCalibrate) as error:
+    except (InvalidArgument, NotAllowed, NotPermitted, CannotCalibrate) as error:
         raise type(error)(in_options(error.what), why=in_options(error.why), do=in_options(error.do)) from None

@@ -63,10 +63,19 @@ class Aggregate:
                 continue
             domain = one.domain(schema)
             if self.kind not in ("count", "count_distinct") and not domain.ordered:
-                hint = f"count what is true as 1: ({one}).choose(1, 0)." if domain.kind == "boolean" else ""
-                raise InvalidArgument(f"{self}: {one} is a {domain.kind}, and no number.", do=hint)
+                raise InvalidArgument(
+                    f"{self}: {one} is a {domain.kind}, and no number.", do=self._instead(one, domain)
+                )
             if self.kind in DEGREES and self.kind != "count" and domain.kind != "number":
                 raise InvalidArgument(f"{self}: {one} is a {domain.kind}; it has a median, a min and a max.")
+
+    def _instead(self, one: Expression, domain: Domain) -> str:
+        """What to ask of a condition or a text."""
+        text = f'table["{one.name}"]' if isinstance(one, Column) else f"({one})"
+        if domain.kind != "boolean":
+            return f"sitr.count_distinct({text}), or group by it."
+        more = ", ..." if self.other is not None or self.kind == "quantile" else ""
+        return f"count what is true as 1: sitr.{self.kind}({text}.choose(1, 0){more})."
 
 
 def count(value: str | Expression | None = None, *, bounds: tuple[int, int] | None = None) -> Aggregate:

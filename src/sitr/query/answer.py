@@ -12,9 +12,10 @@ import numpy as np
 
 from .. import _validate
 from ..accounting import Event
+from ..display import counted
 from ..errors import InvalidArgument, MissingExtra
 from ..release import NOT_PRIVATE, Release
-from .cells import cells, decimals, interval_text, number_text
+from .cells import are_whole, cells, decimals, interval_text, number_text
 from .half_widths import half_width
 
 FORMULAS = tuple("=+-@＝＋－＠|%")  # a spreadsheet may take a text that begins so for a formula or a command
@@ -47,17 +48,26 @@ class Additive:
 class Estimate:
     """A number with its 95 % interval.
 
+    Attributes:
+        value: The number.
+        low: The lower end of the interval.
+        high: The upper end.
+        whole: Whether it is one of rows or units, which people read without decimals.
+
     Example:
         >>> print(Estimate(120.0, 110.5, 129.5))
         120.0 (from 110.5 to 129.5 with 95 %)
+        >>> print(Estimate(120.0, 110.5, 129.5, whole=True))
+        120 (from 110 to 130 with 95 %)
     """
 
     value: float
     low: float
     high: float
+    whole: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        digits = decimals([(self.high - self.low) / 2])
+        digits = 0 if self.whole else decimals([(self.high - self.low) / 2])
         interval = interval_text(self.low, self.high, digits)
         return f"{number_text(self.value, digits)} (from {interval} with 95 %)"
 
@@ -134,22 +144,24 @@ class Answer(Release):
         if one.sum() != 1 or other.sum() != 1:
             raise InvalidArgument(
                 f"a difference is of two rows; the first names {one.sum()} of this answer, the second {other.sum()}.",
-                do=f"give each of the two a value for every key: {', '.join(self.keys) or 'there is none here'}.",
+                do=f"{self._meant(first)}{self._meant(second)}"
+                f"give each of the two a value for every key: {', '.join(self.keys) or 'there is none here'}.",
             )
         values = self._added(name)
         return self._combined(name, float(values[one][0] - values[other][0]), (1.0, -1.0))
 
     def _added(self, name: str) -> Any:
+        if name not in self.raw:
+            hint = _validate.meant(str(name), self.raw)
+            raise InvalidArgument(f"there is no number {_validate.shown(name)}.", do=f"{hint}{', '.join(self.raw)}.")
         if name not in self.additive:
-            raise InvalidArgument(
-                f"{_validate.shown(name)} is not a column that adds up.",
-                do=f"such are: {', '.join(self.additive) or 'none of these'}.",
-            )
+            adding = f"here {', '.join(self.additive)}" if self.additive else "ask for these beside it"
+            raise InvalidArgument(f"{_validate.shown(name)} does not add up.", do=f"counts and sums do: {adding}.")
         return np.asarray(self.raw[name], dtype=float)
 
     def _combined(self, name: str, value: float, factors: tuple[float, ...]) -> Estimate:
         width = self.additive[name].half_width(factors) if factors else 0.0
-        return Estimate(value, value - width, value + width)
+        return Estimate(value, value - width, value + width, are_whole(self.value[name]))
 
     def _rows(self, where: Mapping[str, Any]) -> Any:
         chosen = np.ones(len(self), dtype=bool)
@@ -159,6 +171,14 @@ class Answer(Release):
             values = set(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else {wanted}
             chosen &= np.array([cell in values for cell in self.value[key]], dtype=bool)
         return chosen
+
+    def _meant(self, where: Mapping[str, Any]) -> str:
+        """Which keys of this answer were meant by texts that are none."""
+        hints = []
+        for key, wanted in where.items():
+            texts = [one for one in self.value[key] if isinstance(one, str)]
+            hints += [_validate.meant(wanted, texts)] if isinstance(wanted, str) and wanted not in texts else []
+        return "".join(hints)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON holds it."""
@@ -223,7 +243,7 @@ class Answer(Release):
     def _below(self) -> list[str]:
         """What stands under the rows: how many more there are, remarks, and what it cost."""
         more = len(self) - SHOWN
-        said = [f"… {more:,} more row{'' if more == 1 else 's'}"] if more > 0 else []
+        said = [f"… {counted(more, 'more row')}"] if more > 0 else []
         return [*said, *self.notes, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"]
 
     @property

@@ -79,8 +79,21 @@ def _end_text(end: Any, digits: int | None, rounding: str) -> str:
     return f"{Decimal(repr(float(end))).quantize(Decimal((0, (1,), -digits)), context=Context(LONGEST, rounding)):z,f}"
 
 
+def are_whole(values: Sequence[Any]) -> bool:
+    """Whether a column has whole numbers only, as counts are: then half a row in its interval means nothing.
+
+    Example:
+        >>> are_whole([12, None, 7]), are_whole([12, 7.0]), are_whole([None])
+        (True, False, False)
+    """
+    known = [one for one in values if one is not None]
+    return bool(known) and all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) for one in known)
+
+
 def _digits(answer: Answer, name: str) -> int | None:
     """The decimals of a column; none where all its numbers are whole."""
+    if are_whole(answer.value[name]):
+        return 0
     numbers = [*answer.value[name], *answer.low[name], *answer.high[name]]
     whole = all(isinstance(one, int) or (isinstance(one, float) and one.is_integer()) for one in numbers)
     return 0 if whole else decimals(answer.error95[name])

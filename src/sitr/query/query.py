@@ -163,6 +163,11 @@ class Query:
         }
 
 
+def has_fractions(domain: Domain) -> bool:
+    """Whether values may lie between whole numbers, and so are no keys."""
+    return domain.float or (domain.kind == "number" and domain.step != 1)
+
+
 def _names_unit(name: str, relation: Relation, declared: Declaration) -> bool:
     """Whether a column is that of the unit, under its own name or another."""
     if isinstance(relation, Scan):
@@ -187,7 +192,7 @@ def _texts(values: tuple[Any, ...] | None) -> list[str] | None:
 
 def _known(grouping: Grouping, domain: Domain) -> tuple[Any, ...] | None:
     """The public values of a key: listed in the query, declared, or counted out between declared bounds."""
-    if domain.float or (domain.kind == "number" and domain.step != 1):
+    if has_fractions(domain):
         raise NotAllowed(
             f"{grouping.name} is no key: it has fractions.", do="group by bins: a histogram, or whole numbers."
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from .. import _validate
 from ..tables.declaration import Declaration
 from ..tables.expressions import Column, Comparison, Constant, Expression, In
-from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Schema, Select
+from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Schema, Select, private_tables, table_of
 from .query import Query
 
 
@@ -17,6 +17,16 @@ def unlisted(query: Query, declared: Declaration) -> tuple[str, ...]:
     asked += [one.value for one in query.aggregates.values() if one.value is not None]
     remarks = _on(asked, query.relation.schema(declared))
     return tuple(dict.fromkeys([*_remarks(query.relation, declared), *remarks]))
+
+
+def unshared(query: Query, declared: Declaration, purpose: str | None) -> tuple[str, ...]:
+    """Return a remark on a purpose without a budget, where others have one; where none has, any word will do."""
+    paying = {table_of(declared, name).dataset for name in private_tables(query.relation, declared)}
+    known = {one for dataset in paying for one in declared.budgets.get(dataset, {}).get("purposes", {})}
+    if purpose is None or not known or purpose in known:
+        return ()
+    close = _validate.meant(purpose, sorted(known)) or f"Purposes: {', '.join(sorted(known))}."
+    return (f"No budget is declared for the purpose {_validate.shown(purpose)}. {close}".rstrip(),)
 
 
 def _remarks(relation: Relation, declared: Declaration) -> Iterator[str]:

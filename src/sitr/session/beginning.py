@@ -6,29 +6,34 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidDeclaration
+from ..errors import InvalidDeclaration, SitrError
 from ..ledger import Ledger
 from ..tables.declaration import Declaration
-from .database import create_budgets, declared_budgets, ledger_url
+from .database import connect, create_budgets, declared_budgets, ledger_url
 
+UNSEEN = "The tables cannot be opened from here, so nobody looked whether the declaration fits them; sitr.open will."
 BY_HAND = 'write a section [ledger] with a line url = "book.db", and run it again.'
 
 
-def begin(path: str | Path) -> Ledger:
+def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None) -> Ledger:
     """Make the book that a declaration names, promise the declared budgets, and write the book's id into the file.
 
     What is there already stays as it is: a second time nothing is changed, and budgets or shares that were added to
-    the declaration since are promised.
+    the declaration since are promised. Before a book is made the declaration is held against its tables, if they can
+    be opened from here.
 
     Args:
         path: The declaration.
+        tell: Is told what an owner should know: that the tables were not looked at.
 
     Raises:
-        InvalidDeclaration: It names no ledger, or not all that is needed; or the id cannot be written into it.
+        InvalidDeclaration: It names no ledger, or not all that is needed, or does not fit its tables; or the id cannot
+            be written into it.
+        EngineFailed: The engine computes otherwise than those that are known to be sound.
         WrongLedger: The book there is not the one whose id the declaration has.
         UnknownName: The declaration has an id, and there is no book: it was lost, or is elsewhere.
 
@@ -43,6 +48,8 @@ def begin(path: str | Path) -> Ledger:
         ledger = Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id)
     else:
         with_ledger_id(_read(path), "0" * 32)  # refuses what cannot be written, before a book is begun
+        if not _looked_at(declared):
+            tell(UNSEEN)
         ledger = Ledger.open(ledger_url(declared), create=True)
     try:
         create_budgets(declared, ledger)
@@ -129,6 +136,30 @@ def _check_budgets(declared: Declaration) -> None:
                 why="without one, nothing can be asked of it.",
                 do=f"[budgets.{table.dataset}], with epsilon = 1.0 below it.",
             )
+
+
+def _looked_at(declared: Declaration) -> bool:
+    """Hold a declaration against its tables, and say whether that could be done.
+
+    Whoever promises need not be able to reach the data: the book may be begun on another machine than the one that
+    asks, and frames come later. There `sitr.open` looks, before anything is charged.
+    """
+    try:
+        source = connect(declared)
+    except SitrError:
+        return False
+    try:
+        for table in declared.tables.values():
+            try:
+                source.table(table).schema()
+            except InvalidDeclaration:
+                break  # it is there, and not as declared: the check says where
+            except Exception:  # what an engine says may hold values
+                return False
+        source.check()
+    finally:
+        source.close()
+    return True
 
 
 def _read(path: Path) -> str:

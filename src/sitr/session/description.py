@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from ..display import counted
 from ..tables.declaration import KeyPath, Table
 from ..tables.domains import Domain
 
@@ -20,9 +21,9 @@ def about(table: Table) -> str:
         whom = f"about units that are found through {table.unit.table}"
     else:
         whom = "each row is a unit of its own" if table.unit is None else f"about units named by {table.unit}"
-    rows = "" if table.unit is None else f", {table.max_rows_per_unit} rows of each at most"
-    expected = {"units": table.expected_units, "rows": table.expected_rows}
-    known = [f"about {count:,} {what}" for what, count in expected.items() if count is not None]
+    rows = "" if table.unit is None else f", {counted(table.max_rows_per_unit, 'row')} of each at most"
+    expected = {"unit": table.expected_units, "row": table.expected_rows}
+    known = [f"about {counted(count, what)}" for what, count in expected.items() if count is not None]
     return f"{'; '.join([f'{whom}{rows}', *known])}; paid from {table.dataset}"
 
 

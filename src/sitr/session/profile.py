@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..accounting import compose
+from ..display import counted
 from ..errors import InvalidArgument
 from ..query import consistency
 from ..query.aggregates import count, histogram
@@ -48,7 +49,8 @@ class Profiled:
     def __str__(self) -> str:
         lines = []
         if self.facts is not None and self.facts.units is not None and self.facts.rows is not None:
-            lines.append(f"about {self.facts.units:,.0f} units with {self.facts.rows:,.0f} rows")
+            units, rows = counted(round(self.facts.units), "unit"), counted(round(self.facts.rows), "row")
+            lines.append(f"about {units} with {rows}")
         lines += [f"{name}: bounds = [{low:g}, {high:g}]" for name, (low, high) in self.bounds.items()]
         return "\n".join(lines)
 

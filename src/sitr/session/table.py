@@ -136,9 +136,9 @@ class PrivateTable:
         """
         return Profile(self, columns)
 
-    def aggregate(self, **aggregates: Aggregate) -> Question:
+    def aggregate(self, *unnamed: Any, **aggregates: Aggregate) -> Question:
         """Return a question about all rows: `aggregate(n=sitr.count())`."""
-        return Groups(self, ()).aggregate(**aggregates)
+        return Groups(self, ()).aggregate(*unnamed, **aggregates)
 
 
 class Groups:
@@ -150,8 +150,14 @@ class Groups:
     def __repr__(self) -> str:
         return f"Groups({', '.join(one.name for one in self.groupings)})"
 
-    def aggregate(self, **aggregates: Aggregate) -> Question:
+    def aggregate(self, *unnamed: Any, **aggregates: Aggregate) -> Question:
         """Return a question about each group: `aggregate(n=sitr.count(), cost=sitr.mean("cost"))`."""
+        if unnamed:
+            raise InvalidArgument(
+                f"an aggregate has no name: {unnamed[0] if isinstance(unnamed[0], Aggregate) else '?'}.",
+                why="it is a column of the answer.",
+                do="aggregate(n=sitr.count()).",
+            )
         for name, one in aggregates.items():
             if not isinstance(one, Aggregate):
                 raise InvalidArgument(f"{name}={_validate.shown(one)} is no aggregate.", do="n=sitr.count().")

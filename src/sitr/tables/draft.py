@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from .declaration import INTEGERS, TYPES, domain_of_type
 from .lines import names_of
 
 TO_FILL_IN = "TO FILL IN"
+SHORT = {"int": "integer", "bool": "boolean", "str": "string", "text": "string"}  # what people write for a type
 TEXT_FILES = (".csv", ".csv.gz", ".tsv")
 LONGEST_HEADER = 2**20  # characters
 BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -303,9 +305,10 @@ def checked_type(name: str, kind: str) -> str:
     """Return a type that a declaration may name, or refuse it.
 
     Example:
-        >>> checked_type("cost", "decimal(12, 2)")
-        'decimal(12, 2)'
+        >>> checked_type("cost", "decimal(12, 2)"), checked_type("age", "int")
+        ('decimal(12, 2)', 'integer')
     """
+    kind = SHORT.get(kind, kind)
     try:
         domain_of_type(kind)
     except InvalidArgument:
@@ -340,11 +343,12 @@ def _typed(names: Sequence[str], types: Mapping[str, str] | None) -> dict[str, s
     if missing or unknown:
         wrong = [f"no type for {', '.join(missing)}"] if missing else []
         wrong += [f"no column {', '.join(unknown)}"] if unknown else []
-        such = ",".join(f"{name}={given.get(name, 'string')}" for name in names)
+        such = shlex.quote(",".join(f"{name}={given.get(name, '?')}" for name in names))
+        rest = f"{'with a type for each ?; ' if missing else ''}the types are {', '.join(TYPES)}"
         raise InvalidArgument(
             f"types: {'; '.join(wrong)}.",
             why="a text file has no types, and to guess them would be to read values.",
-            do=f"--types {such}; the types are {', '.join(TYPES)}.",
+            do=f"--types {such}, {rest}.",
         )
     return {name: checked_type(name, given[name]) for name in names}
 

@@ -6,7 +6,7 @@ They are our own, so that what may be asked is a list that can be read; `emitter
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -264,7 +264,8 @@ class Comparison(Expression):
         left, right = self.left.domain(schema), self.right.domain(schema)
         kinds = {left.kind, right.kind}
         if len(kinds) > 1 and kinds != {"date", "timestamp"}:
-            raise InvalidArgument(f"{self}: a {left.kind} is compared with a {right.kind}.")
+            do = _instead(left.kind, self.right) or _instead(right.kind, self.left)
+            raise InvalidArgument(f"{self}: a {left.kind} is compared with a {right.kind}.", do=do)
         if left.kind in ("string", "boolean") and self.operator not in ("==", "!="):
             raise InvalidArgument(
                 f"{self}: {left.kind}s are compared by == and != only.",
@@ -335,7 +336,8 @@ class In(Expression):
         kind = self.value.domain(schema).kind
         for value in self.values:
             if Constant(value).domain({}).kind != kind:
-                raise InvalidArgument(f"{_validate.shown(value)} is not a {kind}, as {self.value} is.")
+                what = f"{_validate.shown(value)} is not a {kind}, as {self.value} is."
+                raise InvalidArgument(what, do=_instead(kind, Constant(value)))
         return Domain("boolean")
 
 
@@ -472,6 +474,33 @@ def require(value: Expression, schema: Schema, *kinds: str) -> Domain:
     if found.kind not in kinds:
         raise InvalidArgument(f"{value} is a {found.kind}, where a {' or a '.join(kinds)} is needed.")
     return found
+
+
+def _instead(kind: str, other: Expression) -> str:
+    """What to write in the place of a constant that is of another kind than what it is compared with."""
+    if not isinstance(other, Constant):
+        return ""
+    value = other.value
+    if kind == "boolean":
+        return "compare it with true or false, or use it as it is."
+    if kind == "string":
+        return f"a text stands in quotes: {str(value)!r}."
+    if not isinstance(value, str):
+        return ""
+    if kind == "number":
+        return f"a number stands without quotes: {_read(value, Decimal, 5)}."
+    such = _read(value, date.fromisoformat, date(2025, 6, 1))
+    if kind == "timestamp":
+        such = _read(value, datetime.fromisoformat, datetime(2025, 6, 1, 12))
+    return f"write {such!r}."
+
+
+def _read(text: str, read: Callable[[str], Any], example: Any) -> Any:
+    """A text as what was meant by it, or else an example."""
+    try:
+        return read(text)
+    except (ValueError, ArithmeticError):
+        return example
 
 
 def steps_of(domain: Domain) -> Domain:

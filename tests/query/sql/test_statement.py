@@ -12,6 +12,7 @@ import sitr
 from sitr.errors import InvalidArgument, NotAllowed, SitrError
 from sitr.query.query import Query
 from sitr.query.sql import parsed
+from sitr.query.sql.statement import BINS
 from sitr.session.database import Database
 from sitr.session.table import PrivateTable
 from sitr.tables.expressions import Case, Coalesce, Constant
@@ -207,9 +208,21 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits; SELECT COUNT(*) FROM patients": "one question",
     "SELECT * FROM visits": "COUNT(*)",
     "SELECT visits.* FROM visits": "COUNT(*)",
-    "SELECT cost FROM visits": "GROUP BY",
-    "SELECT cost, COUNT(*) FROM visits": "GROUP BY",
-    "SELECT cost + COUNT(*) FROM visits GROUP BY region": "GROUP BY cost",
+    "SELECT * FROM areas": "without sitr",
+    "SELECT areas.* FROM areas": "without sitr",
+    "SELECT cost FROM visits": "ask for AVG(cost).",  # it has fractions, so GROUP BY cost would be refused
+    "SELECT cost, COUNT(*) FROM visits": "ask for AVG(cost).",
+    "SELECT cost + COUNT(*) FROM visits GROUP BY region": "ask for AVG(cost).",
+    "SELECT region, age, COUNT(*) FROM visits GROUP BY region": "GROUP BY age, or ask for AVG(age)",
+    "SELECT region, drug, COUNT(*) FROM visits GROUP BY region": "GROUP BY drug, or ask for COUNT(DISTINCT drug)",
+    "SELECT region, day, COUNT(*) FROM visits GROUP BY region": "GROUP BY day, or ask for MEDIAN(day)",
+    "SELECT region, urgent, COUNT(*) FROM visits GROUP BY region": "GROUP BY urgent, or ask for COUNTIF(urgent)",
+    "SELECT region, patient, COUNT(*) FROM visits GROUP BY region": "COUNT(DISTINCT patient).",
+    "SELECT p, COUNT(*) FROM (SELECT patient AS p, SUM(cost) AS s FROM visits GROUP BY patient)": "COUNT(DISTINCT p).",
+    "SELECT age / 10 AS d, COUNT(*) FROM visits GROUP BY d": "CASE WHEN",
+    "SELECT cost, COUNT(*) FROM visits GROUP BY cost": "CASE WHEN",
+    "SELECT region, COUNT(*) AS n FROM visits GROUP BY region ORDER BY cnt": "known here: region, n, patient",
+    "SELECT region, COUNT(*) AS visit_count FROM visits GROUP BY region ORDER BY visit_cnt": "'visit_count'",
     "SELECT region FROM visits GROUP BY region": "COUNT(*)",
     "SELECT DISTINCT region, COUNT(*) FROM visits GROUP BY region": "GROUP BY",
     "SELECT COUNT(*)": "tables:",
@@ -258,7 +271,7 @@ REFUSED = {
     "SELECT region, COUNT(*) FROM visits GROUP BY region QUALIFY 1 = 1": "HAVING",
     "SELECT region, COUNT(*) FROM visits GROUP BY region HAVING COUNT(*)": "HAVING COUNT(*) >= 100",
     "SELECT region, COUNT(*) FROM visits GROUP BY region HAVING COUNT(*) > 'a'": "one kind",
-    "SELECT region, COUNT(*) FROM visits GROUP BY region HAVING cost > 3": "GROUP BY cost",
+    "SELECT region, COUNT(*) FROM visits GROUP BY region HAVING cost > 3": "ask for AVG(cost).",
     "SELECT COUNT(*) FROM visits LIMIT -1": "LIMIT 10",
     "SELECT COUNT(*) FROM visits LIMIT 1 + 1": "LIMIT 10",
     "SELECT COUNT(*) FROM visits FETCH FIRST 3 ROWS ONLY": "LIMIT 10",
@@ -307,6 +320,29 @@ def test_refusals_say_what_to_write_instead(text: str) -> None:
     assert caught.value.code in ("SITR-Q01", "SITR-A01")
     assert caught.value.do
     assert REFUSED[text].lower() in caught.value.do.lower()
+
+
+@pytest.mark.parametrize(
+    ("asked", "instead"),
+    [
+        ("AVG(urgent)", "AVG(CASE WHEN urgent THEN 1 ELSE 0 END)."),
+        ("SUM(age > 65)", "SUM(CASE WHEN age > 65 THEN 1 ELSE 0 END)."),
+        ("CORR(urgent, age)", "CORR(CASE WHEN urgent THEN 1 ELSE 0 END, ...)."),
+        ("AVG(drug)", "COUNT(DISTINCT drug), or GROUP BY it."),
+        ("SUM(region) FILTER (WHERE urgent)", "COUNT(DISTINCT region), or GROUP BY it."),
+    ],
+)
+def test_what_is_no_number_is_repaired_in_sql(asked: str, instead: str) -> None:
+    with pytest.raises(InvalidArgument, match="and no number") as refused:
+        parsed(f"SELECT {asked} AS x FROM visits", DECLARED)
+    assert refused.value.do.endswith(instead)
+    if instead.startswith(asked[:4]) and "..." not in instead:
+        parsed(f"SELECT {instead[:-1]} AS x FROM visits", DECLARED)
+
+
+def test_the_bins_that_are_offered_are_read() -> None:
+    bins = BINS.removeprefix("group by bins: ").rstrip(".").replace("x <", "cost <")
+    parsed(f"SELECT {bins}, COUNT(*) FROM visits GROUP BY bin", DECLARED)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from ...errors import NotAllowed
+from ...errors import InvalidArgument, NotAllowed
 from ...tables.expressions import Case, Column, Constant, Expression
 from .. import aggregates
 from ..aggregates import Aggregate
 from .expressions import Values, row_values
 from .names import Scope
-from .refusals import only, refused
+from .refusals import only, refused, shown
 
 PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
 OF_ONE: dict[str, Callable[[Expression], Aggregate]] = {
@@ -84,7 +84,7 @@ def read_aggregate(node: exp.Expr, scope: Scope) -> Asked:
     if name == "COUNT":
         made = _count(arguments, values, scope)
     elif name in ("COUNTIF", "COUNT_IF"):
-        made = Asked(aggregates.sum(_where(_one(name, arguments, values))), "count")
+        made = Asked(aggregates.sum(_where(_value(name, _one(name, arguments), values))), "count")
     elif name in RANKS:
         if len(arguments) != 2:
             raise NotAllowed(f"{name} takes a value and a number.", do=f"{name}(x, 0.9).")
@@ -92,10 +92,10 @@ def read_aggregate(node: exp.Expr, scope: Scope) -> Asked:
     elif name in OF_TWO:
         if len(arguments) != 2:
             raise NotAllowed(f"{name} takes two values.", do=f"{name}(x, y).")
-        first, second = (_value(name, one, values) for one in arguments)
+        first, second = (_number(name, one, values, ", ...") for one in arguments)
         made = Asked(OF_TWO[name](first, second), _label(name, first, second))
     else:
-        value = _one(name, arguments, values)
+        value = _number(name, _one(name, arguments), values)
         made = Asked(OF_ONE[name](value), _label(name, value), note=_over_n(name))
     return _with_bounds(made, name, bounds)
 
@@ -173,7 +173,7 @@ def _filtered(node: exp.Filter, values: Values) -> Asked:
         raise NotAllowed("FILTER stands after COUNT(*) and SUM(x) only.", do="AVG(x) ... WHERE condition.")
     condition = values.of(where.this)
     if name == "SUM":
-        value = _value(name, arguments[0], values)
+        value = _number(name, arguments[0], values)
         return Asked(aggregates.sum(Case(condition, value, Constant(0))), _label(name, value))
     if not isinstance(arguments[0], exp.Star):
         raise NotAllowed("FILTER stands after COUNT(*) and SUM(x) only.", do="COUNT(*) FILTER (WHERE x IS NOT NULL).")
@@ -205,14 +205,27 @@ def _rank(name: str, value: exp.Expr, q: exp.Expr, values: Values) -> Asked:
         raise NotAllowed(f"{name}: which quantile is not a number.", do=f"{name}(x, 0.9).")
     if not 0 <= which.domain({}).ends[0] <= 1:
         raise NotAllowed(f"{name}: {which} is not between 0 and 1.", do=f"{name}(x, 0.9).")
-    made = _value(name, value, values)
+    made = _number(name, value, values, ", ...")
     return Asked(aggregates.quantile(made, float(which.domain({}).ends[0])), _label(name, made))
 
 
-def _one(name: str, arguments: list[exp.Expr], values: Values) -> Expression:
+def _one(name: str, arguments: list[exp.Expr]) -> exp.Expr:
     if len(arguments) != 1:
         raise NotAllowed(f"{name} takes one value.", do=f"{name}(x).")
-    return _value(name, arguments[0], values)
+    return arguments[0]
+
+
+def _number(name: str, node: exp.Expr, values: Values, more: str = "") -> Expression:
+    """A value that is no condition and no text; `more` stands for other arguments in what to write instead."""
+    made = _value(name, node, values)
+    kind = values.kind(made)
+    if kind not in ("boolean", "string"):
+        return made
+    text = shown(node)
+    instead = f"COUNT(DISTINCT {text}), or GROUP BY it."
+    if kind == "boolean":
+        instead = f"count what is true as 1: {name}(CASE WHEN {text} THEN 1 ELSE 0 END{more})."
+    raise InvalidArgument(f"{name}: {text} is a {kind}, and no number.", do=instead)
 
 
 def _value(name: str, node: exp.Expr, values: Values) -> Expression:

@@ -17,18 +17,27 @@ from ...tables.relations import PerUnit, UnitAggregate, has_unit, is_public
 from .. import aggregates
 from ..aggregates import OF_RANKS, Aggregate
 from ..answer import Answer
-from ..query import ONE_EACH, Grouping, Limits, Query
+from ..query import ONE_EACH, Grouping, Limits, Query, has_fractions
 from .dialect import Options, read
 from .expressions import Values, row_values
 from .functions import Asked, has_aggregate, is_aggregate, read_aggregate
 from .items import bare, called, default_name, named, resolved
-from .names import fresh
+from .names import fresh, matching
 from .postprocessing import Order, Output, Shape, kind_of
-from .refusals import only, shown
+from .refusals import only, refused, shown
 from .sources import Sources
 from .units import keyed, over_unit
 
 MOST_ROWS = 10**9  # of a LIMIT
+BINS = "group by bins: CASE WHEN x < 10 THEN 1 WHEN x < 20 THEN 2 ELSE 3 END AS bin."
+# What to ask of a column that is not grouped by; GROUP BY it may be a way too.
+OF_KIND = {
+    "number": "AVG({})",
+    "boolean": "COUNTIF({})",
+    "string": "COUNT(DISTINCT {})",
+    "date": "MEDIAN({})",
+    "timestamp": "MEDIAN({})",
+}
 
 
 @dataclass(frozen=True)
@@ -89,16 +98,12 @@ class _Statement:
         only(select, "with_", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
         self.select, self.options, self.declared = select, options, declared
         self.items = [named(one) for one in select.expressions]
-        for inner, _ in self.items:
-            if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
-                raise NotAllowed(
-                    "SELECT * of people's rows is not allowed.",
-                    why="rows of people never leave; numbers over groups of them do.",
-                    do="SELECT COUNT(*), or name keys and aggregates.",
-                )
         self.scope = Sources(declared).rows(select)
         if is_public(self.scope.relation, declared):
             raise NotAllowed("the query reads public tables only.", do="read them without sitr: they cost nothing.")
+        for inner, _ in self.items:
+            if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
+                raise refused(exp.Star())
         self.groupings: list[Grouping] = []
         self.keys: list[dict[str, Any]] = []
         self.asked: dict[str, Asked] = {}
@@ -146,6 +151,8 @@ class _Statement:
             value = values.of(node)
             if isinstance(value, Constant):
                 raise NotAllowed("GROUP BY a constant.", do="leave GROUP BY out: then all rows are one group.")
+            if has_fractions(value.domain(self.scope.schema)):
+                raise NotAllowed(f"GROUP BY {shown(node)}: it has fractions, and is no key.", do=BINS)
             plain = value.to_dict()
             if plain in self.keys:
                 continue
@@ -276,17 +283,32 @@ class _Statement:
             return next((Column(self.groupings[at].name) for at, key in enumerate(self.keys) if key == plain), None)
 
         def column(node: exp.Column) -> Expression:
-            self.scope.find(node)
+            self._check_name(node)
             raise NotAllowed(
                 f"{shown(node)} is neither grouped by nor aggregated.",
                 why="rows of people never leave; numbers over groups of them do.",
-                do=f"GROUP BY {shown(node)}, or ask for AVG({shown(node)}).",
+                do=self._instead(node),
             )
 
         def aggregate(node: exp.Expr) -> Expression | None:
             return self._measured(node) if is_aggregate(node) else None
 
         return Values(column, self._kind, place, aggregate, known)
+
+    def _check_name(self, node: exp.Column) -> None:
+        """Refuse an unknown name; what SELECT calls its columns is known as well."""
+        if node.args.get("table") is None and isinstance(node.this, exp.Identifier) and not self.scope.knows(node):
+            there = [one.name for columns in self.scope.sources.values() for one in columns]
+            matching(node.this, [*self.aliases, *there], "column")
+        self.scope.find(node)
+
+    def _instead(self, node: exp.Column) -> str:
+        """What may be asked of a column that is not grouped by; nothing that would be refused in its turn."""
+        if self.scope.is_unit(node):
+            return f"COUNT(DISTINCT {shown(node)})."
+        domain = self.scope.column(node).domain(self.scope.schema)
+        ask = OF_KIND[domain.kind].format(shown(node))
+        return f"ask for {ask}." if has_fractions(domain) else f"GROUP BY {shown(node)}, or ask for {ask}."
 
     def _kind(self, value: Expression) -> str:
         schema = self.scope.schema
