@@ -50,7 +50,7 @@ FLOORS = (
     Library("Spark, no noise", queries_run.SCRIPTS / "floor_spark.py", "the same in Spark 4.0.", variants=("public",)),
 )
 PAIRS = ((FLOORS[0], OURS), (FLOORS[1], OURS_ON_SPARK))
-TURNS = 5  # of each of a pair
+TURNS = 3  # of each of a pair
 PEERS = (
     _peer(
         "OpenDP",

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -66,6 +67,16 @@ def test_the_bill_is_shown_and_nothing_is_spent_before_yes(clinic):
     assert result.exit_code == 0
     assert "south" in result.stdout
     assert left(clinic) == pytest.approx(0.5)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_bill_says_that_the_same_was_answered_before(clinic):
+    first = run("query", clinic, COUNT, "--epsilon", "0.1", *AMINA, input="y\n")
+    assert "answered before" not in first.stderr
+    again = run("query", clinic, COUNT, "--epsilon", "0.1", *AMINA, input="n\n")
+    operation = re.search(r"The same was answered before: --operation (\S+) returns that answer", again.stderr)[1]
+    kept = run("query", clinic, COUNT, "--epsilon", "0.1", *AMINA, "--operation", operation)
+    assert "nothing was charged" in kept.stderr
 
 
 @pytest.mark.usefixtures("terminal")

@@ -55,8 +55,9 @@ def test_columns_are_held_against_the_engine():
     with pytest.raises(InvalidDeclaration, match=r"tables.visits.columns.cost: the table has no such column"):
         clinic.database(visits=clinic.visits().drop_columns(["cost"]))
     strange = clinic.visits().set_column(4, "cost", clinic.visits().column("ward"))
-    with pytest.raises(InvalidDeclaration, match=r"tables.visits.columns.cost: declared as float"):
+    with pytest.raises(InvalidDeclaration, match=r"tables.visits.columns.cost: declared as float") as caught:
         clinic.database(visits=strange)
+    assert caught.value.do == 'declare type = "string".'
 
 
 def test_facts_are_declared_until_they_are_learned():

@@ -8,6 +8,10 @@ import pytest
 import sitr
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
+from sitr.tables.duckdb import MOST_PLACES
+from sitr.tables.expressions import Column
+from sitr.tables.relations import Scan
+from sitr.tables.tally import Key, Tally
 from tests.tables import clinic
 from tests.tables.exact import database, exact
 
@@ -83,3 +87,25 @@ def test_no_more_rows_of_a_unit_are_kept_than_its_bound(most):
         assert sum(exact(question.bounded(max_rows_per_unit=most))) == 200 * most
         by_group = question.bounded(max_groups_per_unit=1, max_rows_per_group=most)
         assert 200 <= sum(exact(by_group)) <= 200 * most
+
+
+def test_public_texts_go_by_their_places_and_come_back_as_texts():
+    """Also if one is listed twice: a row that met both would count twice. Others, and missing ones, are left out."""
+    source = clinic.source()
+    wards = clinic.labs().column("ward").to_pylist()
+    listed = ("b", "a", "b", "nowhere")
+    keys = tuple(Key(name, Column("ward"), listed) for name in ("one", "two"))
+    found = source.run(Tally(Scan("labs"), keys, None, {})).to_pylist()
+    counted = {(row["key0"], row["key1"]): int(row["sum0"]) for row in found}
+    assert counted == {(ward, ward): wards.count(ward) for ward in ("a", "b")}
+    assert "sitr_known" in source.explain(Tally(Scan("labs"), keys, None, {}))
+
+
+def test_long_lists_and_missing_keys_are_compared_as_they_are():
+    source = clinic.source()
+    wards = clinic.labs().column("ward").to_pylist()
+    for listed in (("a", None), ("a", *(str(number) for number in range(MOST_PLACES)))):
+        key = Key("ward", Column("ward"), listed)
+        found = source.run(Tally(Scan("labs"), (key,), None, {})).to_pylist()
+        counted = {row["key0"]: int(row["sum0"]) for row in found}
+        assert counted == {ward: wards.count(ward) for ward in listed if ward in wards}

@@ -68,7 +68,7 @@ def query(
             click.echo(remark, err=True)
         bill = None if _answered(database, operation) else _bill(question, price, yes)
         if bill is not None and not yes:
-            _confirm(database, question, bill, purpose)
+            _confirm(database, question, bill, price, purpose)
         with _file(csv) as write, _progress() as progress:
             answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
@@ -98,7 +98,9 @@ def _bill(question: Question, price: dict[str, Any], yes: bool) -> Explanation |
         return None
 
 
-def _confirm(database: Database, question: Question, bill: Explanation, purpose: str | None) -> None:
+def _confirm(
+    database: Database, question: Question, bill: Explanation, price: dict[str, Any], purpose: str | None
+) -> None:
     """Show the bill, and ask."""
     from ..query.explanation import NO_FIT
 
@@ -110,6 +112,9 @@ def _confirm(database: Database, question: Question, bill: Explanation, purpose:
                 why="a promise is kept by stopping before it would break. Nothing was spent.",
                 do=database.fitting(question.query, bill.target, purpose),
             )
+    before = question.asked_before(**price, purpose=purpose)
+    if before is not None:
+        click.echo(f"The same was answered before: --operation {before} returns that answer for nothing.", err=True)
     left = "; ".join(_left(database, name, holder) for name, holder in database.budgets(question.query, purpose))
     if not click.confirm(f"Spend {_price(bill)}? {left} left", err=True):
         click.echo("Nothing was spent.", err=True)

@@ -18,7 +18,7 @@ PHRASES = {
     "column.isin([...])": "x IN ('a', 'b')",
     "explain()": "sitr explain",
     # Who may is not listed here: a name that is offered is soon borrowed.
-    "the owner adds a name to analysts = []": "say who asks: --analyst NAME; the owner adds names to analysts = []",
+    'sitr.open(..., analyst="NAME")': "--analyst NAME",
 }
 ARGUMENT = re.compile(r"\b(epsilon|delta|rho|error|operation|analyst|purpose|reason)=")
 BOUND = re.compile(r"\bmax_(rows|groups)_per_(unit|group)(=|\b)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Bracket
 from ..accounting.notation import event_text
-from ..display import reckoned, rounded_up, scientific
+from ..display import counted, reckoned, rounded_up, scientific
 from ..errors import InvalidArgument
 from ..tables.relations import one_row_per_unit, per_unit_within
 from .aggregates import Aggregate
@@ -90,6 +91,8 @@ class Explanation:
         return [f"{name.ljust(width)}  {error}" for name, error in rows]
 
     def _error(self, name: str, aggregate: Aggregate) -> str:
+        if aggregate.kind in ("count", "count_units", "count_distinct", "histogram"):
+            return f"± {math.ceil(self.errors[name] - 1e-9):,}"
         return f"± {self.errors[name]:.4g}{self._at(name, aggregate)}"
 
     def _at(self, name: str, aggregate: Aggregate) -> str:
@@ -112,11 +115,11 @@ def bounding(plan: Plan, facts: Facts) -> tuple[str, ...]:
     if bound is None or one_row_per_unit(plan.query.relation):
         return ()
     if bound.rows is not None:
-        what = f"{_some(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
+        what = f"{counted(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
     else:
         groups, rows = bound.groups or 1, bound.rows_per_group or 1
-        each = "" if plan.query.one_in_group() else f", and {_some(rows, 'row')} in each,"
-        what = f"{_some(groups, 'group')} of a unit{each} {'are' if each else _are(groups)} kept at most"
+        each = "" if plan.query.one_in_group() else f", and {counted(rows, 'row')} in each,"
+        what = f"{counted(groups, 'group')} of a unit{each} {'are' if each else _are(groups)} kept at most"
     return (_dropping(what, plan, facts),)
 
 
@@ -201,10 +204,6 @@ def _beside(plan: Plan) -> tuple[str, ...]:
                 'nulls = "drop" in the declaration makes the count more exact.'
             )
     return tuple(notes)
-
-
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _are(count: int) -> str:

@@ -208,7 +208,9 @@ def open(
     who = _validate.name("analyst", analyst if analyst is not None else getpass.getuser())
     if declared.analysts and who not in declared.analysts:
         raise NotPermitted(
-            f"{who!r} may not ask.", why="the declaration lists who may.", do="the owner adds a name to analysts = []."
+            f"{who!r} may not ask.",
+            why="the declaration lists who may.",
+            do='say who asks: sitr.open(..., analyst="NAME"); the owner adds names to analysts = [].',
         )
     book = _book(declared, ledger)
     try:

@@ -112,6 +112,25 @@ class Question:
         found = explained(made, target, facts, database.remaining(self.query, made.event), queries, notes)
         return replace(found, notes=(*found.notes, *database.remarks(self.query, found)))
 
+    def asked_before(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        purpose: str | None = None,
+    ) -> str | None:
+        """Return the operation under which the very same was answered lately: it returns that answer for nothing.
+
+        Args:
+            epsilon: As for `release`.
+            delta: As for `release`.
+            rho: As for `release`.
+            purpose: As for `release`.
+        """
+        made, target = self._planned(epsilon, delta, rho)
+        return self._answered_as(made, self._asked(target, purpose))
+
     def release(
         self,
         *,
@@ -146,9 +165,9 @@ class Question:
         for tally in made.tallies:
             database.source.rehearse(tally)
         progress("charging")
-        asked: dict[str, Any] = {"analyst": database.analyst, "purpose": purpose, "request": self._request(target)}
+        asked = self._asked(target, purpose)
         paid = datasets(self.query, database.declared), made.event
-        before = None if operation is not None else database.ledger.asked_before(*paid, **asked)
+        before = None if operation is not None else self._answered_as(made, asked)
         try:
             grant = database.ledger.reserve(*paid, operation=operation, **asked)
         except AlreadyAnswered:
@@ -165,7 +184,7 @@ class Question:
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
             notes = (*dropped, *answer.notes, *(hint if before else ()))
             answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes)
-            grant.commit(answer.to_dict() | {"asked": _asked(asked)})
+            grant.commit(answer.to_dict() | {"asked": _recorded(asked)})
         return self._finished(answer)
 
     def _run(self, made: Plan, progress: Callable[[str], None]) -> Answer:
@@ -204,7 +223,7 @@ class Question:
             kept = self.database.ledger.answer(operation, analyst=self.database.analyst).value
         except LedgerError:
             return None
-        same = isinstance(kept, Mapping) and kept.get("asked") == _asked(asked)
+        same = isinstance(kept, Mapping) and kept.get("asked") == _recorded(asked)
         return self._kept(operation) if same else None
 
     def _planned(self, epsilon: float | None, delta: float | None, rho: float | None) -> tuple[Plan, Target]:
@@ -230,6 +249,13 @@ class Question:
         if last is None or last[:2] != (target, facts):
             last = self._last = target, facts, plan(self.query, database.declared, target, facts)
         return last[2], target
+
+    def _asked(self, target: Target, purpose: str | None) -> dict[str, Any]:
+        return {"analyst": self.database.analyst, "purpose": purpose, "request": self._request(target)}
+
+    def _answered_as(self, made: Plan, asked: dict[str, Any]) -> str | None:
+        paid = datasets(self.query, self.database.declared), made.event
+        return self.database.ledger.asked_before(*paid, **asked)
 
     def _request(self, target: Target) -> dict[str, Any]:
         declared = self.database.declared
@@ -271,7 +297,7 @@ class Question:
         return high
 
 
-def _asked(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked and for what purpose, as JSON holds it."""
     return {"purpose": asked["purpose"], **json.loads(json.dumps(asked["request"]))}
 

@@ -41,6 +41,10 @@ class Dialect:
         """Return a text that is equal to another only if its bytes are: a collation is left behind."""
         return value
 
+    def places(self, values: tuple[str, ...]) -> Value | None:
+        """Return a table of public texts, `value`, with their `place` among them; None where it would save nothing."""
+        return None
+
     def total(self, number: Value) -> Value:
         """Return the exact sum of whole numbers: it neither wraps nor raises, however many rows there are.
 

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import ibis
+import pyarrow
 from ibis.expr.operations import InMemoryTable
 
 from .. import _validate
@@ -21,6 +22,7 @@ from .lines import Lines, columns_of, separator_of
 from .source import Source
 from .tally import Tally
 
+MOST_PLACES = 10_000  # public texts that are kept as a table
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
 
 
@@ -53,6 +55,7 @@ class DuckDB(Source):
             self._connection.raw_sql(f"SET memory_limit = '{memory}'")
         self._frames = {name: frame_of(name, frame) for name, frame in (frames or {}).items()}
         self._tables: dict[str, Value] = {}
+        self._known: dict[tuple[str, ...], Value] = {}  # public texts
         self._heads: dict[Path, Any] = {}  # of files, as they were opened
         self._careful: dict[str, str] = {}  # how to read what DuckDB's own reader may fail on
         self._texts: WeakKeyDictionary[Value, tuple[str, Any]] = WeakKeyDictionary()  # of queries that are kept
@@ -135,6 +138,16 @@ class DuckDB(Source):
     def text(self, value: Value) -> Value:
         """By its bytes, in a database, where a cast would keep a collation; files and frames have none."""
         return decoded(_bytes(value)) if self.declared.address else value
+
+    def places(self, values: tuple[str, ...]) -> Value | None:
+        """As a small table of the process: a text has 16 bytes in DuckDB, wherever rows are sorted."""
+        if len(values) > MOST_PLACES:
+            return None
+        if values not in self._known:
+            place = pyarrow.array(range(len(values)), pyarrow.uint16())
+            name = f"sitr_known_{len(self._known)}"
+            self._known[values] = self.sample(name, pyarrow.table({"value": list(values), "place": place}))
+        return self._known[values]
 
     def compiled(self, query: Value) -> str:
         """DuckDB's SQL."""

@@ -14,6 +14,7 @@ from .. import _validate
 from ..errors import Cancelled, EngineFailed, InvalidDeclaration
 from .declaration import Column, Declaration, Table
 from .dialect import Dialect, Value
+from .draft import declared_type
 from .emitter import PRIME, Emitter
 from .tally import Tally
 
@@ -240,7 +241,11 @@ def _check_column(table: Table, column: Column, schema: Mapping[str, Any]) -> No
         "number": found.is_integer() or _is_decimal(column, found) or _is_float(column, found),
     }
     if not fits[kind]:
-        raise InvalidDeclaration(f"{place}: declared as {column.type}, and the engine has {found}.")
+        such = declared_type(found)
+        raise InvalidDeclaration(
+            f"{place}: declared as {column.type}, and the engine has {found}.",
+            do=f'declare type = "{such}".' if such else "leave the column out.",
+        )
 
 
 def _is_decimal(column: Column, found: Any) -> bool:
