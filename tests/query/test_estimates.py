@@ -68,3 +68,11 @@ def test_a_sum_of_whole_noises_has_whole_ends():
     found = additive(np.array([[4.0], [9.0]]), np.ones(1), 2.0, "laplace", integers=True)
     assert (found.low % 1).tolist() == [0, 0]
     assert found.additive.weights == (1.0,)
+
+
+def test_noise_that_contradicts_every_mean_leaves_all_of_them():
+    """Many rows at the upper end, and far fewer than none at the lower one: a point there would look certain."""
+    found = of_sums(sitr.mean("x"), measured(1), np.array([[-90.0, 200.0], [50.0, 50.0]]))
+    assert (found.low[0], found.high[0]) == (-10.0, 30.0)
+    assert found.low[1] > -10
+    assert found.high[1] < 30

@@ -62,6 +62,9 @@ def of_sums(aggregate: Aggregate, measured: Sums, noisy: Floats) -> Estimated:
     step = 1 / noise.unit
     found = value(noisy, matrix)
     low, high = interval(noisy, matrix, noise.scale, noise.kind, step=step)
+    if aggregate.kind == "mean":  # a point is where noise contradicts every mean: it would look certain
+        point = low == high
+        low, high = np.where(point, 0.0, low), np.where(point, 1.0, high)
     return _in_units(aggregate.kind, measured, places, found, low, high)
 
 

@@ -436,9 +436,7 @@ def _by_cells(
 
 
 def _means(cells: Floats, noise: _Noise) -> Interval:
-    least, largest = noise.ratios(cells, noise.weights(0, 1), noise.weights(1, 0), 0, 1)
-    none = np.isnan(least) | np.isnan(largest)  # where noise contradicts every mean, a single point would look certain
-    return np.where(none, 0.0, least), np.where(none, 1.0, largest)
+    return noise.ratios(cells, noise.weights(0, 1), noise.weights(1, 0), 0, 1)
 
 
 def _variances(cells: Floats, noise: _Noise) -> Interval:
