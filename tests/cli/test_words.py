@@ -1,8 +1,11 @@
 """What is refused on the command line is refused in its own words: options, SQL and settings, not Python."""
 
+from pathlib import Path
+
 import pytest
 
-from sitr.cli.words import in_options
+import sitr
+from sitr.cli.words import PHRASES, in_options
 from tests.cli.clinics import COUNT, make_clinic
 from tests.cli.helpers import run
 
@@ -47,3 +50,11 @@ def test_the_same_question_again_names_the_option(tmp_path):
 def test_other_words_stay():
     for text in ("the query states epsilon = 0.5.", "declare max_rows for the table.", "n = count(): ± 24"):
         assert in_options(text) == text
+
+
+def test_each_phrase_stands_in_a_message_of_the_library():
+    """One that was changed there would silently not be told in options any more."""
+    folder = Path(sitr.__file__).parent
+    texts = [file.read_text(encoding="utf-8") for file in folder.rglob("*.py") if "cli" not in file.parts]
+    for phrase in PHRASES:
+        assert any(phrase in text for text in texts), phrase

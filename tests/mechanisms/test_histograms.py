@@ -313,10 +313,9 @@ def test_bad_values_are_refused_without_being_shown_and_nothing_is_drawn(value, 
     refuses_quietly(histogram_quantiles(**GOOD), value, monkeypatch)
 
 
-@pytest.mark.statistical
 @pytest.mark.parametrize("rows", [60, 1000, 20_000])
 def test_expected_errors_are_those_that_are_seen(rows):
-    """Of 4,000 groups with other noise between 90 and 99 % are within: 200 trials place the 95 % no better."""
+    """Of 4,000 groups with noise of another seed 90 to 99 % are within: 200 trials place the 95 % no better."""
     made = histogram_quantiles(q=[0.25, 0.9], cells=1000, max_rows=3, epsilon=1.0)
     cells = np.arange(rows) * 1000 // rows
     places, counts = np.unique(cells, return_counts=True)

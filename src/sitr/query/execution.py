@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow
 from numpy.typing import NDArray
 
 from ..mechanisms import Mechanism
@@ -270,8 +271,6 @@ def _ends(aggregate: Aggregate, measured: Sums | Ranks) -> tuple[Fraction, Fract
 
 def _whole(table: Any, name: str) -> NDArray[Any]:
     """A column of whole numbers; what an engine returns as something wider is read without loss, and missing is 0."""
-    import pyarrow
-
     column = table.column(name)
     if pyarrow.types.is_int64(column.type) and column.null_count == 0:
         return np.asarray(column.to_numpy())
