@@ -210,3 +210,55 @@ def test_a_text_that_is_no_utf8_is_read_by_the_careful_way(tmp_path):
         answer = one.table("rows").group_by("t").aggregate(n=sitr.count()).release(epsilon=20.0, delta=1e-4)
         assert answer.value["t"] == ["a", "b"]
         assert not one.source._careful
+
+
+@pytest.mark.parametrize("name", ["g[1].parquet", "g?.parquet"])
+def test_the_name_of_a_file_is_no_pattern_to_the_engine(tmp_path, name):
+    """`g[1].parquet` would be `g1.parquet`, which nobody declared."""
+    for other, texts in (("g1.parquet", ["other"] * 5), (name, ["this"])):
+        pyarrow.parquet.write_table(pyarrow.table({"t": texts}), tmp_path / other)
+    table = {"unit": "row", "source": name, "columns": TEXT}
+    source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
+    assert source.fetch(source.table(source.declared.tables["rows"])).to_pylist() == [{"t": "this"}]
+    source.close()
+
+
+def test_a_text_is_looked_at_alone_whatever_its_page_holds(tmp_path):
+    """DuckDB looks for UTF-8 in all texts of such a page together: two halves of a letter would pass, and one not."""
+    halves = pyarrow.Array.from_buffers(
+        pyarrow.string(),
+        3,
+        [None, pyarrow.py_buffer(numpy.array([0, 1, 2, 3], numpy.int32)), pyarrow.py_buffer(b"\xc3\xa9a")],
+    )
+    encoded = {"use_dictionary": False, "column_encoding": {"t": "DELTA_LENGTH_BYTE_ARRAY"}}
+    pyarrow.parquet.write_table(pyarrow.table({"t": halves}), tmp_path / "rows.parquet", **encoded)
+    table = {"unit": "row", "source": "rows.parquet", "columns": TEXT}
+    source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
+    found = source.fetch(source.table(source.declared.tables["rows"])).column("t").to_pylist()
+    assert found == [None, None, "a"]
+    source.close()
+
+
+def test_columns_that_differ_by_case_are_read_under_their_own_names(tmp_path):
+    rows = {"Who": [7], "who": [8], "who_1": [9]}
+    pyarrow.parquet.write_table(pyarrow.table(rows), tmp_path / "rows.parquet")
+    table = {"unit": "row", "source": "rows.parquet", "columns": {"who_1": {"type": "integer"}}}
+    source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
+    assert source.fetch(source.table(source.declared.tables["rows"])).to_pylist() == [{"who_1": 9}]
+    source.close()
+
+
+def test_a_file_that_was_replaced_is_refused_even_if_its_columns_are_the_same(tmp_path):
+    with database(tmp_path, pyarrow.table({"t": ["a"] * 10}), TEXT, "parquet") as one:
+        question = one.table("rows").aggregate(n=sitr.count())
+        question.release(epsilon=1.0)
+        pyarrow.parquet.write_table(pyarrow.table({"t": ["a"] * 500}), tmp_path / "rows.parquet")
+        with pytest.raises(InvalidDeclaration, match=r"rows.parquet is another file than it was"):
+            question.release(epsilon=1.0)
+
+
+def test_what_a_file_says_of_its_values_is_not_believed(tmp_path):
+    """DuckDB would leave out a clip where a file says, wrongly, that all values lie within."""
+    with database(tmp_path, pyarrow.table({"t": ["a"]}), TEXT, "parquet") as one:
+        found = one.source._connection.raw_sql("SELECT current_setting('disabled_optimizers')").fetchone()[0]
+        assert "statistics_propagation" in found

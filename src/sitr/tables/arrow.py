@@ -44,7 +44,7 @@ def _make_timestamptz(microseconds: int) -> Any:
 
 
 decoded = ibis.udf.scalar.builtin(_decode, name="decode", signature=(("binary",), "string"))
-_tried = ibis.udf.scalar.builtin(_try, name="try", signature=(("string",), "string"))
+tried = ibis.udf.scalar.builtin(_try, name="try", signature=(("string",), "string"))
 _digits = ibis.udf.scalar.builtin(_hex, name="hex", signature=(("binary",), "string"))
 _time = ibis.udf.scalar.builtin(_make_timestamp, name="make_timestamp", signature=(("int64",), "timestamp(6)"))
 _moment = ibis.udf.scalar.builtin(
@@ -111,7 +111,8 @@ def read(table: Value, schema: pyarrow.Schema) -> dict[str, Value]:
 
 def read_alike(kind: Any) -> bool:
     """Whether DuckDB's own reader of Parquet makes the same of a value, where it does not fail."""
-    types, plain = pyarrow.types, _kind(kind)
+    types = pyarrow.types
+    plain = kind.value_type if types.is_dictionary(kind) else kind
     number = types.is_integer(plain) or types.is_floating(plain) or types.is_decimal128(plain)
     return bool(number or types.is_date32(plain) or types.is_boolean(plain) or _is_text(plain))
 
@@ -161,7 +162,7 @@ def _handed(kind: Any) -> Any:
 
 def _read(value: Value, kind: Any) -> Value:
     if _is_text(kind):
-        return _tried(decoded(value))
+        return tried(decoded(value))
     if isinstance(kind, pyarrow.UuidType):
         return _digits(value).try_cast("uuid")
     if _is_coarse(kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 import secrets
 from collections.abc import Mapping
@@ -9,13 +10,14 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import duckdb
 import ibis
 import pyarrow
 from ibis.expr.operations import InMemoryTable
 
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
-from .arrow import decoded, frame_of, handed, parquet_of, read, read_alike
+from .arrow import decoded, frame_of, handed, parquet_of, read, read_alike, tried
 from .declaration import Declaration, Table
 from .dialect import Value
 from .lines import Lines, columns_of, separator_of
@@ -31,6 +33,11 @@ def _encode(text: str) -> Any:
 
 
 _bytes = ibis.udf.scalar.builtin(_encode, name="encode", signature=(("string",), "binary"))
+
+
+def _checked(text: Value) -> Value:
+    """A text, or nothing in the place of one that is no UTF-8."""
+    return tried(decoded(_bytes(text)))
 
 
 class DuckDB(Source):
@@ -49,6 +56,8 @@ class DuckDB(Source):
     ) -> None:
         super().__init__(declared)
         self._connection = _connected(declared)
+        # What a file says of its least and largest values is not believed: by it, a clip would be left out.
+        self._connection.raw_sql("SET disabled_optimizers = 'statistics_propagation'")
         if memory is not None:
             if not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
                 raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
@@ -91,11 +100,16 @@ class DuckDB(Source):
     def _parquet(self, name: str, content: Any, table: Table) -> Value:
         """A Parquet file: by DuckDB's own reader, which is faster, until that fails on a value (`fetch`)."""
         careful = self._arrow(name, content, table)
-        if not all(read_alike(content.schema.field(column).type) for column in careful.columns):
+        files = [glob.escape(file) for file in content.files]
+        own = self._connection.read_parquet(files, table_name=f"{name}_own", hive_partitioning=False)
+        alike = all(read_alike(content.schema.field(column).type) for column in careful.columns)
+        if not alike or list(own.columns) != content.schema.names:  # DuckDB calls "A" and "a" by other names
             return self._view(name, careful)
+        # It looks for UTF-8 in whole pages at times: each text is looked at again.
+        columns = {one: _checked(own[one]) if own[one].type().is_string() else own[one] for one in careful.columns}
+        made = self._view(name, own.select(**columns))
         self._careful[name] = self.compiled(careful)
-        own = self._connection.read_parquet(content.files, table_name=f"{name}_own", hive_partitioning=False)
-        return self._view(name, own.select(*careful.columns))
+        return made
 
     def rehearse(self, tally: Tally) -> None:
         """Run a tally on empty tables, of files that have the columns with which they were opened."""
@@ -103,7 +117,7 @@ class DuckDB(Source):
             if _head(path) != head:
                 raise InvalidDeclaration(
                     f"{path.name} is another file than it was.",
-                    why="its rows would be read as if they had the columns of the old one.",
+                    why="its rows would be read by what was known of the old one.",
                     do="open the database again.",
                 )
         super().rehearse(tally)
@@ -161,6 +175,8 @@ class DuckDB(Source):
         """
         try:
             return self._fetched(query)
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            raise
         except Exception:
             if not self._careful:
                 raise
@@ -200,11 +216,12 @@ class DuckDB(Source):
 
 
 def _head(path: Path) -> Any:
-    """What says how a file is to be read: the schema of Parquet, with the names of its files, or a first line."""
+    """What says how a file is to be read: a first line; of Parquet the schema and the files, which Arrow remembers."""
     if not path.name.lower().endswith(".parquet"):
         return Lines(path).head
     found = parquet_of(path)
-    return found.files, found.schema
+    written = [(one.st_size, one.st_mtime_ns, one.st_ino) for one in (Path(file).stat() for file in found.files)]
+    return found.files, found.schema, written
 
 
 def _connected(declared: Declaration) -> Value:
