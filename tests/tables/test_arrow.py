@@ -223,19 +223,23 @@ def test_the_name_of_a_file_is_no_pattern_to_the_engine(tmp_path, name):
     source.close()
 
 
-def test_a_text_is_looked_at_alone_whatever_its_page_holds(tmp_path):
-    """DuckDB looks for UTF-8 in all texts of such a page together: two halves of a letter would pass, and one not."""
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", None])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_a_text_is_looked_at_alone_whatever_its_page_holds(tmp_path, encoding, version):
+    """DuckDB looks for UTF-8 in all texts of some pages together: two halves of a letter would pass, and one not."""
     halves = pyarrow.Array.from_buffers(
         pyarrow.string(),
         3,
         [None, pyarrow.py_buffer(numpy.array([0, 1, 2, 3], numpy.int32)), pyarrow.py_buffer(b"\xc3\xa9a")],
     )
-    encoded = {"use_dictionary": False, "column_encoding": {"t": "DELTA_LENGTH_BYTE_ARRAY"}}
+    encoded = {"use_dictionary": False, "column_encoding": {"t": encoding}} if encoding else {}
+    encoded["data_page_version"] = version
     pyarrow.parquet.write_table(pyarrow.table({"t": halves}), tmp_path / "rows.parquet", **encoded)
     table = {"unit": "row", "source": "rows.parquet", "columns": TEXT}
     source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
     found = source.fetch(source.table(source.declared.tables["rows"])).column("t").to_pylist()
     assert found == [None, None, "a"]
+    assert bool(source._careful) == (encoding == "DELTA_LENGTH_BYTE_ARRAY")  # else DuckDB itself found one
     source.close()
 
 

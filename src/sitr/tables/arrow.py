@@ -18,6 +18,7 @@ from ..errors import InvalidArgument, InvalidDeclaration
 from .declaration import files_of
 from .dialect import Value
 
+ONE_BY_ONE = {"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY", "BIT_PACKED"}  # of Parquet's encodings
 COARSE = {"s": 10**6, "ms": 10**3}  # microseconds
 LATEST = 2**62  # microseconds after 1970, and before; further than any calendar
 PARQUET = pyarrow.dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
@@ -115,6 +116,17 @@ def read_alike(kind: Any) -> bool:
     plain = kind.value_type if types.is_dictionary(kind) else kind
     number = types.is_integer(plain) or types.is_floating(plain) or types.is_decimal128(plain)
     return bool(number or types.is_date32(plain) or types.is_boolean(plain) or _is_text(plain))
+
+
+def checked_together(content: pyarrow.dataset.FileSystemDataset) -> set[str]:
+    """Return the columns in whose texts DuckDB's own reader looks for UTF-8 by whole pages: two halves of a letter pass."""
+    found = set()
+    for part in content.get_fragments():
+        groups = (part.metadata.row_group(place) for place in range(part.metadata.num_row_groups))
+        for group in groups:
+            chunks = (group.column(place) for place in range(group.num_columns))
+            found |= {one.path_in_schema for one in chunks if not ONE_BY_ONE.issuperset(one.encodings)}
+    return found
 
 
 def _kind(kind: Any) -> Any:

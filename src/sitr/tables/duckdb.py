@@ -17,7 +17,7 @@ from ibis.expr.operations import InMemoryTable
 
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
-from .arrow import decoded, frame_of, handed, parquet_of, read, read_alike, tried
+from .arrow import checked_together, decoded, frame_of, handed, parquet_of, read, read_alike, tried
 from .declaration import Declaration, Table
 from .dialect import Value
 from .lines import Lines, columns_of, separator_of
@@ -105,8 +105,8 @@ class DuckDB(Source):
         alike = all(read_alike(content.schema.field(column).type) for column in careful.columns)
         if not alike or list(own.columns) != content.schema.names:  # DuckDB calls "A" and "a" by other names
             return self._view(name, careful)
-        # It looks for UTF-8 in whole pages at times: each text is looked at again.
-        columns = {one: _checked(own[one]) if own[one].type().is_string() else own[one] for one in careful.columns}
+        together = checked_together(content)
+        columns = {one: _checked(own[one]) if one in together else own[one] for one in careful.columns}
         made = self._view(name, own.select(**columns))
         self._careful[name] = self.compiled(careful)
         return made
@@ -158,7 +158,8 @@ class DuckDB(Source):
         if len(values) > MOST_PLACES:
             return None
         if values not in self._known:
-            place = pyarrow.array(range(len(values)), pyarrow.uint16())
+            narrow = pyarrow.uint8() if len(values) <= 2**8 else pyarrow.uint16()
+            place = pyarrow.array(range(len(values)), narrow)
             name = f"sitr_known_{len(self._known)}"
             self._known[values] = self.sample(name, pyarrow.table({"value": list(values), "place": place}))
         return self._known[values]
