@@ -2,13 +2,14 @@
 
 import csv
 import io
+import itertools
 import json
 import re
 
 import pytest
 
 from sitr.cli import query
-from sitr.errors import Cancelled, EngineFailed, NotPermitted
+from sitr.errors import Cancelled, EngineFailed, LedgerUnavailable
 from sitr.ledger import Ledger
 from sitr.session.database import ledger_url
 from sitr.tables import Declaration
@@ -200,11 +201,15 @@ def test_what_was_spent_and_is_left_is_in_the_record(clinic):
     assert "60.0 % of the budget clinic/analyst/badr is left; the kept answer" in told
 
 
-def test_an_answer_is_told_where_the_ledger_does_not_show_its_budgets(clinic, monkeypatch):
-    def hidden(self):
-        raise NotPermitted("only an owner may.")
+def test_an_answer_is_told_where_the_ledger_is_lost_after_it(clinic, monkeypatch):
+    before, calls = Ledger.left_for, itertools.count()
 
-    monkeypatch.setattr(Ledger, "budgets", hidden)
+    def once(self, *datasets, **holder):
+        if next(calls):
+            raise LedgerUnavailable("gone.")
+        return before(self, *datasets, **holder)
+
+    monkeypatch.setattr(Ledger, "left_for", once)
     result = run("query", clinic, COUNT, "--epsilon", "0.5", "--yes", *AMINA)
     assert result.exit_code == 0
     assert "north" in result.stdout

@@ -59,6 +59,16 @@ def test_rows_are_added_up_with_their_interval():
     assert made().total("n", region=[]) == Estimate(0.0, 0.0, 0.0)
 
 
+def test_what_is_not_in_an_answer_is_not_known_to_be_none():
+    """A key that was not found may have people all the same, and 0 ± 0 would say that it has not."""
+    for wanted in ("nort", ["north", "nort"]):
+        with pytest.raises(InvalidArgument, match="no row for what is wanted of region"):
+            made().total("n", region=wanted)
+    with pytest.raises(InvalidArgument) as caught:
+        made().total("n", region="nort")
+    assert caught.value.do.startswith("Did you mean 'north'?")
+
+
 def test_two_rows_are_compared_with_their_interval():
     found = made().difference("n", {"region": "north"}, {"region": None})
     width = half_width([1.0, 1.0], 2.0, "laplace", integers=True)

@@ -73,11 +73,11 @@ def test_what_is_left_before_and_after():
     with clinic.database() as database:
         question = database.table("visits").aggregate(n=sitr.count())
         event = question.explain(epsilon=1.0).plan.event
-        (before, after) = database.remaining(question.query, event)["clinic"]
+        (before, after) = question.forecast().remaining(event)["clinic"]
         assert before.startswith("100 %")
         assert after.endswith("%")
         large = question.explain(epsilon=5000.0).plan.event
-        assert database.remaining(question.query, large)["clinic"][1] == "does not fit"
+        assert question.forecast().remaining(large)["clinic"][1] == "does not fit"
 
 
 def test_a_delta_that_is_spent_is_gone_from_what_is_left():
@@ -88,12 +88,12 @@ def test_a_delta_that_is_spent_is_gone_from_what_is_left():
         for delta in (1e-6, 2e-6):
             event = question.explain(epsilon=1.0, delta=delta).plan.event
             left = database.ledger.remaining("clinic").delta
-            _, after = database.remaining(question.query, event)["clinic"]
+            _, after = question.forecast().remaining(event)["clinic"]
             shares.append(float(after.removesuffix(" %")) / 100)
             assert shares[-1] == pytest.approx(1 - event.infinite_mass / left, rel=0.02)
         assert shares[1] < shares[0] < 0.999
         large = question.explain(epsilon=1.0, delta=1e-3).plan.event
-        assert database.remaining(question.query, large)["clinic"][1] == "does not fit"
+        assert question.forecast().remaining(large)["clinic"][1] == "does not fit"
 
 
 def test_a_table_that_is_not_declared():

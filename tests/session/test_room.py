@@ -1,5 +1,6 @@
 """What still fits: the forecast agrees with the ledger, and names an ε that the ledger then takes."""
 
+import psycopg
 import pytest
 
 import sitr
@@ -8,6 +9,9 @@ from sitr.errors import BudgetExceeded, LedgerUnavailable
 from sitr.ledger import Budget, Ledger
 from sitr.query.planner import Target
 from sitr.session.room import Room, largest
+from sitr.tables import Declaration
+from tests.ledger import stores
+from tests.ledger.cluster import database_of, shared
 from tests.tables import clinic
 
 
@@ -49,30 +53,28 @@ def test_what_is_said_to_be_affordable_is_taken_and_little_more_is_not(limits):
     with clinic.database(content(**limits)) as database:
         question = counted(database)
         question.release(epsilon=0.2)
-        found = database.affordable(question.query, Target(5.0, 0.0))
+        found = question.forecast().affordable(Target(5.0, 0.0))
         with pytest.raises(BudgetExceeded) as refused:
             question.release(epsilon=1.02 * found)
-        told = database.refused(refused.value, question.query, Target(5.0, 0.0))
-        assert told.what == refused.value.what
-        assert told.do == f"what is left pays for ε = {found:g} of this question."
+        assert refused.value.do == f"what is left pays for ε = {found:g} of this question."
         question.release(epsilon=found)
 
 
 def test_a_share_limits_as_well_and_so_does_a_price_in_rho():
     shared = {"rho": 0.1, "analysts": {"amina": {"rho": 0.01}}, "purposes": {"audit": {"rho": 0.001}}}
     with clinic.database(content(**shared)) as database:
-        query = counted(database).query
-        assert database.affordable(query, Target(None, 0.0, 1.0)) == 0.01
-        assert database.fitting(query, Target(None, 0.0, 1.0), "audit").startswith("what is left pays for ρ = 0.001 ")
+        question, target = counted(database), Target(None, 0.0, 1.0)
+        assert question.forecast().affordable(target) == 0.01
+        assert question.forecast(purpose="audit").advice(target).startswith("what is left pays for ρ = 0.001 ")
 
 
 def test_a_delta_that_does_not_fit_and_an_empty_budget_are_told_apart():
     with clinic.database(content(epsilon=1.0, delta=1e-6)) as database:
         found = database.table("visits").group_by("ward").aggregate(n=sitr.count())
-        assert "a smaller δ" in database.fitting(found.query, Target(0.1, 1e-3))
+        assert "a smaller δ" in found.forecast().advice(Target(0.1, 1e-3))
     with clinic.database(content(epsilon=1.0)) as database:
         counted(database).release(epsilon=1.0)
-        assert "at no price" in database.fitting(counted(database).query, Target(9.0, 0.0))
+        assert "at no price" in counted(database).forecast().advice(Target(9.0, 0.0))
 
 
 def test_a_book_that_cannot_be_read_leaves_the_refusal_as_it_is(monkeypatch):
@@ -80,6 +82,28 @@ def test_a_book_that_cannot_be_read_leaves_the_refusal_as_it_is(monkeypatch):
         raise LedgerUnavailable("locked.")
 
     with clinic.database(content(epsilon=1.0)) as database:
-        query, refusal = counted(database).query, BudgetExceeded("no.", do="less.")
-        monkeypatch.setattr(database.ledger, "remaining", unavailable)
-        assert database.refused(refusal, query, Target(9.0, 0.0)) is refusal
+        monkeypatch.setattr(database.ledger, "left_for", unavailable)
+        with pytest.raises(BudgetExceeded, match=r"9\.00 requested, 1\.00 left"):
+            counted(database).release(epsilon=9.0)
+
+
+def test_an_analyst_of_postgresql_sees_the_bill_and_what_still_fits(tmp_path):
+    """She may see the budgets that she is charged to, and no list of all."""
+    owner, role = stores.fresh("postgresql", tmp_path)(), "amina_who_asks"
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN")
+    with Ledger.open(owner) as ledger:
+        ledger.create_budget("clinic", Budget(epsilon=1.0))
+        ledger.create_budget("clinic", Budget(epsilon=0.5), analyst=role)
+        ledger.create_budget("clinic", Budget(epsilon=0.5), analyst="badr")
+        ledger.allow(role)
+    url = shared().url(database_of(owner), role)
+    declared = Declaration.of(content(epsilon=1.0))
+    with sitr.open(declared, ledger=url, analyst=role, frames=clinic.frames()) as database:
+        question = counted(database)
+        assert list(question.explain(epsilon=0.25).remaining) == ["clinic", f"clinic/analyst/{role}"]
+        question.release(epsilon=0.25)
+        with pytest.raises(BudgetExceeded) as refused:
+            question.release(epsilon=0.5)
+        assert refused.value.do == "what is left pays for ε = 0.25 of this question."
+        assert "This does not fit: what is left pays for ε = 0.25" in str(question.explain(epsilon=0.5))

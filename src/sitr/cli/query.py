@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..query.explanation import Explanation
     from ..session.database import Database
     from ..session.question import Question
+    from ..session.room import Room
 
 SHOWN = 200  # rows in a terminal; a file has all
 
@@ -66,13 +67,13 @@ def query(
         question = asked(database, text, bounds)
         for remark in unshared(question.query, database.declared, purpose):
             click.echo(remark, err=True)
-        bill = None if _answered(database, operation) else _bill(question, price, yes)
+        bill = None if _answered(database, operation) else question.explain(**price)
         if bill is not None and not yes:
-            _confirm(database, question, bill, price, purpose)
+            _confirm(question, bill, price, purpose)
         with _file(csv) as write, _progress() as progress:
             answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
-        shares = _shares(database, question, purpose)
+        shares = _shares(question, purpose)
     answer = replace(answer, notes=tuple(map(in_options, answer.notes)))
     _tell(answer, bill, shares, csv, as_json)
 
@@ -88,19 +89,7 @@ def _answered(database: Database, operation: str | None) -> bool:
     return True
 
 
-def _bill(question: Question, price: dict[str, Any], yes: bool) -> Explanation | None:
-    """What it would cost; who is not to be asked needs none, and an analyst of PostgreSQL may not see every budget."""
-    try:
-        return question.explain(**price)
-    except LedgerError:
-        if not yes:
-            raise
-        return None
-
-
-def _confirm(
-    database: Database, question: Question, bill: Explanation, price: dict[str, Any], purpose: str | None
-) -> None:
+def _confirm(question: Question, bill: Explanation, price: dict[str, Any], purpose: str | None) -> None:
     """Show the bill, and ask."""
     from ..query.explanation import NO_FIT
 
@@ -110,12 +99,12 @@ def _confirm(
             raise BudgetExceeded(
                 f"budget {name!r}: {_price(bill)} does not fit into what is left, {left}.",
                 why="a promise is kept by stopping before it would break. Nothing was spent.",
-                do=database.fitting(question.query, bill.target, purpose),
+                do=question.forecast(purpose=purpose).advice(bill.target),
             )
     before = question.asked_before(**price, purpose=purpose)
     if before is not None:
         click.echo(f"The same was answered before: --operation {before} returns that answer for nothing.", err=True)
-    left = "; ".join(_left(database, name, holder) for name, holder in database.budgets(question.query, purpose))
+    left = "; ".join(_left(name, room) for name, room in question.forecast(purpose=purpose).rooms.items())
     if not click.confirm(f"Spend {_price(bill)}? {left} left", err=True):
         click.echo("Nothing was spent.", err=True)
         raise click.exceptions.Exit(1)
@@ -127,19 +116,17 @@ def _price(bill: Explanation) -> str:
     return f"ε = {bill.target.epsilon:g}{f' at δ = {scientific(bill.target.delta)}' if spends_delta(bill) else ''}"
 
 
-def _left(database: Database, name: str, holder: dict[str, str]) -> str:
-    dataset = name.partition("/")[0]
-    left, promise = database.ledger.remaining(dataset, **holder), database.ledger.budget(dataset, **holder).promise
+def _left(name: str, room: Room) -> str:
+    left = room.left
     plain = left.measure in ("epsilon", "rho")
     amount = rounded_down(reckoned(left.value, spent=False)) if plain else percent(left.share, spent=False)
-    return f"{amount} of {promise} ({name})"
+    return f"{amount} of {room.budget.promise} ({name})"
 
 
-def _shares(database: Database, question: Question, purpose: str | None) -> dict[str, float]:
+def _shares(question: Question, purpose: str | None) -> dict[str, float]:
     """What is left of each budget, as a part of it; what was paid for is told even if the ledger does not say."""
     try:
-        budgets = database.budgets(question.query, purpose)
-        return {name: database.ledger.remaining(name.partition("/")[0], **holder).share for name, holder in budgets}
+        return {name: room.left.share for name, room in question.forecast(purpose=purpose).rooms.items()}
     except LedgerError:
         return {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -289,6 +289,27 @@ class Ledger:
             0.75
         """
         return self._amounts(key(dataset, analyst=analyst, purpose=purpose))[1]
+
+    def left_for(
+        self, datasets: str | Iterable[str], *, analyst: str, purpose: str | None = None
+    ) -> dict[str, tuple[Budget, Amount]]:
+        """Return every budget that a release would be charged to, by its name, and the most that it may cost there.
+
+        Raises:
+            UnknownName: A dataset has no budget.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> ledger.create_budget("clinic", Budget(epsilon=0.5), analyst="amina")
+            >>> {name: left.value for name, (_, left) in ledger.left_for("clinic", analyst="amina").items()}
+            {'clinic': 1.0, 'clinic/analyst/amina': 0.5}
+        """
+        asked = [datasets] if isinstance(datasets, str) else list(datasets)
+        holders: list[dict[str, str]] = [{}, {"analyst": analyst}, *([] if purpose is None else [{"purpose": purpose}])]
+        names = [key(dataset, **holder) for dataset in asked for holder in holders]
+        keepers = {total: Keeper.from_json(total.body) for total in self._totals(asked, names)}
+        return {total.name: (kept.budget, amounts(kept, total.used)[1]) for total, kept in keepers.items()}
 
     # Releases
 
@@ -589,14 +610,21 @@ class Ledger:
         names = tuple(asked.budgets)
         found = self._defined.get(names)
         if found is None:
-            totals = self.store.totals(names)
-            missing = set(asked.datasets) - {total.name for total in totals}
-            if missing:
-                raise self._unknown(min(missing))
-            found = {total.name: (total.version, Keeper.from_json(total.body)) for total in totals}
+            found = {
+                total.name: (total.version, Keeper.from_json(total.body))
+                for total in self._totals(asked.datasets, names)
+            }
             if len(self._defined) >= REMEMBERED:
                 self._defined.clear()
             self._defined[names] = found
+        return found
+
+    def _totals(self, datasets: Iterable[str], names: Sequence[str]) -> list[Total]:
+        """The budgets of these names, as they stand now; each dataset has to have one."""
+        found = self.store.totals(names)
+        missing = set(datasets) - {total.name for total in found}
+        if missing:
+            raise self._unknown(min(missing))
         return found
 
     def _known(self, asked: Request) -> Entry | None:

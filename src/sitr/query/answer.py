@@ -133,8 +133,18 @@ class Answer(Release):
         Args:
             name: Of the aggregate.
             where: For key columns, the value or values to add up; all rows unless told.
+
+        Raises:
+            InvalidArgument: No row has such a key: what is not in the answer is not known to be none.
         """
         chosen = self._rows(where)
+        strange = [key for key, wanted in where.items() if not _several(wanted) <= set(self.value[key])]
+        if strange or (not chosen.any() and all(map(_several, where.values()))):
+            raise InvalidArgument(
+                f"this answer has no row for what is wanted{f' of {strange[0]}' if strange else ''}.",
+                why="what is not in it is not known to be none.",
+                do=f"{self._meant(where)}look at its rows: .to_pandas().",
+            )
         values = self._added(name)[chosen]
         return self._combined(name, float(values.sum()), (1.0,) * int(chosen.sum()))
 
@@ -168,8 +178,7 @@ class Answer(Release):
         for key, wanted in where.items():
             if key not in self.keys:
                 raise InvalidArgument(f"{_validate.shown(key)} is no key.", do=f"keys: {', '.join(self.keys)}.")
-            values = set(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else {wanted}
-            chosen &= np.array([cell in values for cell in self.value[key]], dtype=bool)
+            chosen &= np.array([cell in _several(wanted) for cell in self.value[key]], dtype=bool)
         return chosen
 
     def _meant(self, where: Mapping[str, Any]) -> str:
@@ -276,6 +285,11 @@ def _safe(cell: str) -> str:
     begins = next((at for at, sign in enumerate(cell) if sign.isprintable() and not sign.isspace()), len(cell))
     unusual = not cell[0].isprintable()
     return f"'{cell}" if unusual or cell.startswith(FORMULAS, begins) else cell
+
+
+def _several(wanted: Any) -> set[Any]:
+    """The values that are wanted of a key: one, or a list of them."""
+    return set(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else {wanted}
 
 
 def _coded(cell: Any) -> Any:

@@ -129,6 +129,11 @@ class Query:
                 )
         self.keys(declared)
 
+    def datasets(self, declared: Declaration) -> tuple[str, ...]:
+        """Return the datasets whose budgets pay for it: that of every private table that it reads."""
+        names = private_tables(self.relation, declared)
+        return tuple(sorted({table_of(declared, name).dataset for name in names}))
+
     def keys(self, declared: Declaration) -> tuple[Key, ...]:
         """Return the keys with their public values, where there are any."""
         schema = self.relation.schema(declared)

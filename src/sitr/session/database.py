@@ -10,20 +10,13 @@ from types import TracebackType
 from typing import Any
 
 from .. import _validate
-from ..accounting import Event
-from ..display import percent
-from ..errors import BudgetExceeded, InvalidArgument, InvalidDeclaration, LedgerError, NotPermitted, SitrError
+from ..errors import InvalidArgument, InvalidDeclaration, NotPermitted
 from ..ledger import Budget, Ledger
-from ..query.explanation import NO_FIT, Explanation
 from ..query.facts import Facts
-from ..query.planner import Target, plan
-from ..query.query import Query
-from ..query.remarks import unlisted
 from ..tables.declaration import Declaration, Table
 from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within, private_tables, table_of
 from ..tables.source import Source
-from .question import Question, datasets
-from .room import Room, largest
+from .question import Question
 from .table import PrivateTable
 
 
@@ -106,79 +99,6 @@ class Database:
         """Take facts from an earlier release into account, for one table."""
         table_of(self.declared, name)
         self._facts[name] = facts
-
-    def remaining(self, query: Query, event: Event) -> dict[str, tuple[str, str]]:
-        """Return for each budget that a query falls under what is left now, and after an event."""
-        found = {}
-        for name, room in self._rooms(query).items():
-            share = room.after(event)
-            after = NO_FIT if share is None else percent(share, spent=False)
-            found[name] = (f"{percent(room.left.share, spent=False)} of {room.budget.promise}", after)
-        return found
-
-    def affordable(self, query: Query, target: Target, purpose: str | None = None) -> float | None:
-        """Return the largest ε, or ρ, of three digits at which a query fits into what is left; None where none does.
-
-        Args:
-            query: What is asked.
-            target: A price that does not fit.
-            purpose: What for; a budget for that purpose has to have room as well.
-        """
-        rooms, facts = self._rooms(query, purpose).values(), self.facts(query.relation)
-
-        def fits(amount: float) -> bool:
-            less = replace(target, **{"rho" if target.epsilon is None else "epsilon": amount})
-            try:
-                event = plan(query, self.declared, less, facts).event
-            except SitrError:  # so little that its noise cannot be drawn
-                return False
-            return all(room.after(event) is not None for room in rooms)
-
-        return largest(fits, target.epsilon or target.rho or 1.0)
-
-    def fitting(self, query: Query, target: Target, purpose: str | None = None) -> str:
-        """Say how much of a question that does not fit is paid for by what is left."""
-        found = self.affordable(query, target, purpose)
-        if found is not None:
-            return f"what is left pays for {'ρ' if target.epsilon is None else 'ε'} = {found:g} of this question."
-        mass = plan(query, self.declared, target, self.facts(query.relation)).event.infinite_mass
-        if any(mass > room.left.delta for room in self._rooms(query, purpose).values()):
-            return "its δ does not fit, whatever its ε: ask for a smaller δ, or declare what is grouped by."
-        return "at no price does this question fit into what is left; an owner may raise the budget."
-
-    def remarks(self, query: Query, explained: Explanation) -> tuple[str, ...]:
-        """Return what else an analyst is told of a question: what may not be meant, and how much of it still fits."""
-        notes = unlisted(query, self.declared)
-        if all(after != NO_FIT for _, after in explained.remaining.values()):
-            return notes
-        return (*notes, f"This does not fit: {self.fitting(query, explained.target)}")
-
-    def refused(
-        self, refusal: BudgetExceeded, query: Query, target: Target, purpose: str | None = None
-    ) -> BudgetExceeded:
-        """Return a refusal of the ledger with what an analyst can do about it: how much of the question still fits."""
-        try:
-            return BudgetExceeded(refusal.what, why=refusal.why, do=self.fitting(query, target, purpose))
-        except LedgerError:  # an analyst of PostgreSQL may not see every budget
-            return refusal
-
-    def _rooms(self, query: Query, purpose: str | None = None) -> dict[str, Room]:
-        found = {}
-        for name, holder in self.budgets(query, purpose):
-            dataset = name.partition("/")[0]
-            found[name] = Room(self.ledger.budget(dataset, **holder), self.ledger.remaining(dataset, **holder))
-        return found
-
-    def budgets(self, query: Query, purpose: str | None = None) -> list[tuple[str, dict[str, str]]]:
-        """Return the names of the budgets that a query falls under, with whose share each of them is, if it is one."""
-        known = self.ledger.budgets()
-        holders = {"analyst": self.analyst} | ({"purpose": purpose} if purpose is not None else {})
-        found: list[tuple[str, dict[str, str]]] = []
-        for dataset in datasets(query, self.declared):
-            found.append((dataset, {}))
-            shares = [(f"{dataset}/{kind}/{who}", {kind: who}) for kind, who in holders.items()]
-            found += [(name, holder) for name, holder in shares if name in known]
-        return found
 
 
 def open(

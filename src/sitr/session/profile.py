@@ -19,6 +19,7 @@ from ..query.answer import Additive, Answer
 from ..query.explanation import Explanation, budget_lines
 from ..query.facts import Facts
 from ..tables.relations import Derive, Scan, require_column
+from .room import Forecast
 
 if TYPE_CHECKING:
     from .question import Question
@@ -96,7 +97,7 @@ class Profile:
         found = {name: question.explain(epsilon=part) for name, question in self._questions.items()}
         event = compose(*(one.plan.event for one in found.values()))
         query = next(iter(found.values())).plan.query
-        return ProfileExplanation(epsilon, found, self.table.database.remaining(query, event))
+        return ProfileExplanation(epsilon, found, Forecast(self.table.database, query).remaining(event))
 
     def release(self, *, epsilon: float, operation: str | None = None, purpose: str | None = None) -> Profiled:
         """Return what was found, for ε in all.

@@ -20,12 +20,12 @@ from ..errors import (
 )
 from ..query.answer import Answer
 from ..query.execution import Execution
-from ..query.explanation import Explanation, bounding, expected_sizes, explained
+from ..query.explanation import NO_FIT, Explanation, bounding, expected_sizes, explained
 from ..query.facts import Facts
 from ..query.planner import Plan, Target, plan
 from ..query.query import Limits, Query
-from ..tables.declaration import Declaration
-from ..tables.relations import private_tables, table_of
+from ..query.remarks import unlisted
+from .room import Forecast
 
 if TYPE_CHECKING:
     from .database import Database
@@ -109,8 +109,20 @@ class Question:
         database = self.database
         queries = tuple(database.source.explain(tally) for tally in made.tallies)
         facts = database.facts(self.query.relation)
-        found = explained(made, target, facts, database.remaining(self.query, made.event), queries, notes)
-        return replace(found, notes=(*found.notes, *database.remarks(self.query, found)))
+        forecast = self.forecast()
+        found = explained(made, target, facts, forecast.remaining(made.event), queries, notes)
+        remarks = unlisted(self.query, database.declared)
+        if NO_FIT in (after for _, after in found.remaining.values()):
+            remarks += (f"This does not fit: {forecast.advice(target)}",)
+        return replace(found, notes=(*found.notes, *remarks))
+
+    def forecast(self, *, purpose: str | None = None) -> Forecast:
+        """Return what the budgets that this falls under have left, and how much of it they pay for.
+
+        Args:
+            purpose: What for; a budget for that purpose has to have room as well.
+        """
+        return Forecast(self.database, self.query, purpose)
 
     def asked_before(
         self,
@@ -166,14 +178,14 @@ class Question:
             database.source.rehearse(tally)
         progress("charging")
         asked = self._asked(target, purpose)
-        paid = datasets(self.query, database.declared), made.event
+        paid = self.query.datasets(database.declared), made.event
         before = None if operation is not None else self._answered_as(made, asked)
         try:
             grant = database.ledger.reserve(*paid, operation=operation, **asked)
         except AlreadyAnswered:
             return self._finished(self._kept(str(operation)))
         except BudgetExceeded as refusal:
-            raise database.refused(refusal, self.query, target, purpose) from None
+            raise self._refused(refusal, target, purpose) from None
         except OperationTaken:  # the same question has another plan where more is known of the data since
             answered = self._answered(str(operation), asked)
             if answered is None:
@@ -209,6 +221,13 @@ class Question:
             why="what went wrong is not shown, since it may hold values of the data; the charge stays.",
             do="report it, with the query and the declaration.",
         )
+
+    def _refused(self, refusal: BudgetExceeded, target: Target, purpose: str | None) -> BudgetExceeded:
+        """A refusal of the ledger, with what an analyst can do about it: how much of the question still fits."""
+        try:
+            return BudgetExceeded(refusal.what, why=refusal.why, do=self.forecast(purpose=purpose).advice(target))
+        except LedgerError:  # it can be lost at any moment
+            return refusal
 
     def _finished(self, answer: Answer) -> Answer:
         return answer if self._after is None else self._after(answer)
@@ -254,7 +273,7 @@ class Question:
         return {"analyst": self.database.analyst, "purpose": purpose, "request": self._request(target)}
 
     def _answered_as(self, made: Plan, asked: dict[str, Any]) -> str | None:
-        paid = datasets(self.query, self.database.declared), made.event
+        paid = self.query.datasets(self.database.declared), made.event
         return self.database.ledger.asked_before(*paid, **asked)
 
     def _request(self, target: Target) -> dict[str, Any]:
@@ -300,8 +319,3 @@ class Question:
 def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked and for what purpose, as JSON holds it."""
     return {"purpose": asked["purpose"], **json.loads(json.dumps(asked["request"]))}
-
-
-def datasets(query: Query, declared: Declaration) -> tuple[str, ...]:
-    """Return the budgets that pay for a query: that of every private table that it reads."""
-    return tuple(sorted({table_of(declared, name).dataset for name in private_tables(query.relation, declared)}))

@@ -119,7 +119,7 @@ def read_alike(kind: Any) -> bool:
 
 
 def checked_together(content: pyarrow.dataset.FileSystemDataset) -> set[str]:
-    """Return the columns in whose texts DuckDB's own reader looks for UTF-8 by whole pages: two halves of a letter pass."""
+    """Return the columns whose texts DuckDB's own reader checks by whole pages, where two halves of a letter pass."""
     found = set()
     for part in content.get_fragments():
         groups = (part.metadata.row_group(place) for place in range(part.metadata.num_row_groups))

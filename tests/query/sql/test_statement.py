@@ -518,14 +518,12 @@ def test_options_may_be_absent_and_strings_do_not_confuse(db: Database) -> None:
 
 
 def test_an_alias_or_a_cte_has_the_budget_of_its_table(db: Database) -> None:
-    from sitr.session.database import datasets
-
     for text in (
         "SELECT COUNT(*) FROM visits AS other",
         "WITH other AS (SELECT * FROM visits) SELECT COUNT(*) FROM other AS another",
         "WITH areas AS (SELECT * FROM visits) SELECT COUNT(*) FROM areas",
     ):
-        assert datasets(db.sql(text).query, DECLARED) == ("clinic",)
+        assert db.sql(text).query.datasets(DECLARED) == ("clinic",)
 
 
 # Answers: 400 people; person p has 1 + p % 3 visits, of 100, 200 and 300; even ones in the north, odd in the south.
