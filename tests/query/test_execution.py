@@ -1,10 +1,13 @@
 """Executions without noise give the exact bounded answers; with noise the answer is private and consistent."""
 
+from decimal import Decimal
+
 import numpy as np
+import pyarrow
 import pytest
 
 import sitr
-from sitr.query.execution import Execution
+from sitr.query.execution import Execution, _whole
 from sitr.query.facts import Facts
 from sitr.query.planner import Target, plan
 from tests.tables import clinic
@@ -115,3 +118,10 @@ def test_that_noise_has_left_nothing_is_said(database):
     assert any(note.startswith("m says nothing in ") for note in said)
     everyone = run(database, table.aggregate(m=sitr.mean("cost")), unsafe_without_noise=True)
     assert not any("says nothing" in note for note in everyone.notes)
+
+
+@pytest.mark.parametrize("largest", [5, 2**63 - 1, 2**63, 10**37])
+def test_sums_of_any_width_are_read_without_loss_and_missing_is_nothing(largest):
+    numbers = [Decimal(largest), None, Decimal(-3)]
+    table = pyarrow.table({"sum0": pyarrow.array(numbers, pyarrow.decimal128(38, 0))})
+    assert _whole(table, "sum0").tolist() == [largest, 0, -3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from .store import Kept
 LARGE = 2**20  # bytes; a larger answer is kept in a file of its own
 
 RESTORE = "restore it from a backup, beside the book or where it was; to ask anew costs anew."
+SIMPLE = {str, int, float, bool, type(None)}  # types that JSON has, and that hold nothing else
 BYTES, TEXT, JSON = "application/octet-stream", "text/plain", "application/json"
 
 
@@ -94,7 +95,7 @@ def events_of(answer: Any) -> list[Event]:
     if isinstance(answer, np.ndarray) and answer.dtype == object:
         answer = answer.tolist()
     parts = answer.values() if isinstance(answer, Mapping) else answer if isinstance(answer, (list, tuple)) else ()
-    return [event for part in parts for event in events_of(part)]
+    return [] if _are_simple(parts) else [event for part in parts for event in events_of(part)]
 
 
 def _release(release: Release, entry: str) -> dict[str, Any]:
@@ -127,8 +128,13 @@ def _plain(value: Any, entry: str) -> Any:
             raise TypeError("two keys are the same text")
         return {str(name): _plain(item, entry) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item, entry) for item in value]
+        return list(value) if _are_simple(value) else [_plain(item, entry) for item in value]
     return value
+
+
+def _are_simple(values: Iterable[Any]) -> bool:
+    """Whether nothing lies in any of them: columns have millions of cells, and to look into each takes seconds."""
+    return {*map(type, values)} <= SIMPLE
 
 
 def file_of(path: Path) -> tuple[str, int]:

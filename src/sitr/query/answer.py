@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
@@ -192,14 +192,11 @@ class Answer(Release):
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON holds it."""
         return {
-            "keys": [{"name": name, "cells": [_coded(cell) for cell in self.value[name]]} for name in self.keys],
+            "keys": [{"name": name, "cells": _coded(self.value[name])} for name in self.keys],
             "aggregates": [
                 {
                     "name": name,
-                    **{
-                        what: [_coded(cell) for cell in getattr(self, what)[name]]
-                        for what in ("value", "raw", "low", "high")
-                    },
+                    **{what: _coded(getattr(self, what)[name]) for what in ("value", "raw", "low", "high")},
                     "error95": list(self.error95[name]),
                 }
                 for name in self.raw
@@ -292,10 +289,12 @@ def _several(wanted: Any) -> set[Any]:
     return set(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else {wanted}
 
 
-def _coded(cell: Any) -> Any:
-    if isinstance(cell, datetime):
-        return {"timestamp": cell.isoformat()}
-    return {"date": cell.isoformat()} if isinstance(cell, date) else cell
+def _coded(cells: Sequence[Any]) -> list[Any]:
+    """A column as JSON holds it."""
+    if not any(issubclass(kind, date) for kind in {*map(type, cells)}):  # a timestamp is a date as well
+        return list(cells)
+    named = [("timestamp" if isinstance(cell, datetime) else "date", cell) for cell in cells]
+    return [{name: cell.isoformat()} if isinstance(cell, date) else cell for name, cell in named]
 
 
 def _decoded(cell: Any) -> Any:

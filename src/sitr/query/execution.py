@@ -272,8 +272,10 @@ def _ends(aggregate: Aggregate, measured: Sums | Ranks) -> tuple[Fraction, Fract
 def _whole(table: Any, name: str) -> NDArray[Any]:
     """A column of whole numbers; what an engine returns as something wider is read without loss, and missing is 0."""
     column = table.column(name)
-    if pyarrow.types.is_int64(column.type) and column.null_count == 0:
-        return np.asarray(column.to_numpy())
+    try:
+        return np.asarray(column.cast(pyarrow.int64()).fill_null(0).to_numpy())
+    except pyarrow.ArrowInvalid:  # more than 64 bits
+        pass
     values = [0 if value is None else int(value) for value in column.to_pylist()]
     small = all(-(2**63) <= value < 2**63 for value in values)
     return np.array(values, dtype=np.int64 if small else object)
