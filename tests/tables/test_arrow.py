@@ -243,6 +243,17 @@ def test_a_text_is_looked_at_alone_whatever_its_page_holds(tmp_path, encoding, v
     source.close()
 
 
+def test_numbers_are_read_whatever_their_encoding(tmp_path):
+    encoded = {"n": "DELTA_BINARY_PACKED", "x": "BYTE_STREAM_SPLIT"}
+    rows = pyarrow.table({"n": [1, 2], "x": [0.5, 1.5], "t": ["a", "b"]})
+    pyarrow.parquet.write_table(rows, tmp_path / "rows.parquet", use_dictionary=False, column_encoding=encoded)
+    columns = {"n": {"type": "integer"}, "x": {"type": "float"}, **TEXT}
+    table = {"unit": "row", "source": "rows.parquet", "columns": columns}
+    source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
+    assert source.fetch(source.table(source.declared.tables["rows"])).equals(rows)
+    source.close()
+
+
 def test_columns_that_differ_by_case_are_read_under_their_own_names(tmp_path):
     rows = {"Who": [7], "who": [8], "who_1": [9]}
     pyarrow.parquet.write_table(pyarrow.table(rows), tmp_path / "rows.parquet")

@@ -119,14 +119,13 @@ def read_alike(kind: Any) -> bool:
 
 
 def checked_together(content: pyarrow.dataset.FileSystemDataset) -> set[str]:
-    """Return the columns whose texts DuckDB's own reader checks by whole pages, where two halves of a letter pass."""
+    """Return the texts that DuckDB's own reader checks by whole pages, in which two halves of a letter pass."""
     found = set()
     for part in content.get_fragments():
-        groups = (part.metadata.row_group(place) for place in range(part.metadata.num_row_groups))
-        for group in groups:
-            chunks = (group.column(place) for place in range(group.num_columns))
+        for group in map(part.metadata.row_group, range(part.metadata.num_row_groups)):
+            chunks = map(group.column, range(group.num_columns))
             found |= {one.path_in_schema for one in chunks if not ONE_BY_ONE.issuperset(one.encodings)}
-    return found
+    return {name for name in content.schema.names if name in found and _is_text(_kind(content.schema.field(name).type))}
 
 
 def _kind(kind: Any) -> Any:

@@ -105,8 +105,8 @@ class DuckDB(Source):
         alike = all(read_alike(content.schema.field(column).type) for column in careful.columns)
         if not alike or list(own.columns) != content.schema.names:  # DuckDB calls "A" and "a" by other names
             return self._view(name, careful)
-        together = checked_together(content)
-        columns = {one: _checked(own[one]) if one in together else own[one] for one in careful.columns}
+        columns = {one: own[one] for one in careful.columns}
+        columns |= {one: _checked(own[one]) for one in checked_together(content) & columns.keys()}
         made = self._view(name, own.select(**columns))
         self._careful[name] = self.compiled(careful)
         return made
