@@ -2,6 +2,7 @@
 
 import json
 
+import psycopg
 import pytest
 
 import sitr
@@ -9,6 +10,8 @@ from sitr.accounting import Bracket, Event
 from sitr.cli import doctor
 from sitr.tables import conformance
 from tests.cli.helpers import run, run_json
+from tests.ledger import stores
+from tests.ledger.cluster import database_of, shared
 
 
 def test_a_healthy_installation():
@@ -73,6 +76,15 @@ def test_a_server_that_cannot_be_reached_is_found():
     assert result.exit_code == 1
     found = json.loads(result.stdout)["engines"]["postgresql"]
     assert found == {"version": None, "status": "does not run", "failed": ["InvalidDeclaration"]}
+
+
+def test_a_server_is_tested(tmp_path):
+    """By a role that may read nothing there and make nothing that stays."""
+    owner = stores.fresh("postgresql", tmp_path)()
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute("CREATE ROLE who_looks LOGIN")
+    found = run_json("doctor", "--postgresql", shared().url(database_of(owner), "who_looks"))["engines"]["postgresql"]
+    assert (found["status"], found["failed"]) == ("passed", [])
 
 
 def test_an_absent_engine_is_named(monkeypatch):
