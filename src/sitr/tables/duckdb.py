@@ -25,6 +25,9 @@ from .source import Source
 from .tally import Tally
 
 MOST_PLACES = 10_000  # public texts that are kept as a table
+# What a file says of its least and largest values is not believed: by it, a clip would be left out, and so would rows, by a
+# filter, or by a join, that is handed to the reader. One row can make it wrong for all others in its part of the file.
+BELIEVING = ("statistics_propagation", "filter_pushdown", "join_filter_pushdown")
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
 
 
@@ -56,8 +59,7 @@ class DuckDB(Source):
     ) -> None:
         super().__init__(declared)
         self._connection = _connected(declared)
-        # What a file says of its least and largest values is not believed: by it, a clip would be left out.
-        self._connection.raw_sql("SET disabled_optimizers = 'statistics_propagation'")
+        self._connection.raw_sql(f"SET disabled_optimizers = '{','.join(BELIEVING)}'")
         if memory is not None:
             if not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
                 raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
