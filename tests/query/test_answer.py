@@ -62,7 +62,7 @@ def test_rows_are_added_up_with_their_interval():
 def test_what_is_not_in_an_answer_is_not_known_to_be_none():
     """A key that was not found may have people all the same, and 0 ± 0 would say that it has not."""
     for wanted in ("nort", ["north", "nort"]):
-        with pytest.raises(InvalidArgument, match="no row for what is wanted of region"):
+        with pytest.raises(InvalidArgument, match="no row for some of what is wanted"):
             made().total("n", region=wanted)
     with pytest.raises(InvalidArgument) as caught:
         made().total("n", region="nort")

@@ -94,17 +94,18 @@ def _confirm(question: Question, bill: Explanation, price: dict[str, Any], purpo
     from ..query.explanation import NO_FIT
 
     click.echo(f"{replace(bill, notes=tuple(map(in_options, bill.notes)))}\n", err=True)
-    for name, (left, after) in bill.remaining.items():
+    forecast = question.forecast(purpose=purpose)
+    for name, (left, after) in forecast.remaining(bill.plan.event).items():
         if after == NO_FIT:
             raise BudgetExceeded(
                 f"budget {name!r}: {_price(bill)} does not fit into what is left, {left}.",
                 why="a promise is kept by stopping before it would break. Nothing was spent.",
-                do=question.forecast(purpose=purpose).advice(bill.target),
+                do=forecast.advice(bill.target),
             )
     before = question.asked_before(**price, purpose=purpose)
     if before is not None:
         click.echo(f"The same was answered before: --operation {before} returns that answer for nothing.", err=True)
-    left = "; ".join(_left(name, room) for name, room in question.forecast(purpose=purpose).rooms.items())
+    left = "; ".join(_left(name, room) for name, room in forecast.rooms.items())
     if not click.confirm(f"Spend {_price(bill)}? {left} left", err=True):
         click.echo("Nothing was spent.", err=True)
         raise click.exceptions.Exit(1)

@@ -94,7 +94,8 @@ def events_of(answer: Any) -> list[Event]:
         return [answer.event, *events_of(answer.value)]
     if isinstance(answer, np.ndarray) and answer.dtype == object:
         answer = answer.tolist()
-    parts = answer.values() if isinstance(answer, Mapping) else answer if isinstance(answer, (list, tuple)) else ()
+    held = answer.values() if isinstance(answer, Mapping) else answer if isinstance(answer, (list, tuple)) else ()
+    parts = list(held)
     return [] if _are_simple(parts) else [event for part in parts for event in events_of(part)]
 
 

@@ -295,6 +295,8 @@ class Ledger:
     ) -> dict[str, tuple[Budget, Amount]]:
         """Return every budget that a release would be charged to, by its name, and the most that it may cost there.
 
+        As an analyst of a ledger in PostgreSQL, one sees no other analyst's.
+
         Raises:
             UnknownName: A dataset has no budget.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -135,13 +136,13 @@ class Answer(Release):
             where: For key columns, the value or values to add up; all rows unless told.
 
         Raises:
-            InvalidArgument: No row has such a key: what is not in the answer is not known to be none.
+            InvalidArgument: Some of it has no row: what is not in the answer is not known to be none.
         """
         chosen = self._rows(where)
-        strange = [key for key, wanted in where.items() if not _several(wanted) <= set(self.value[key])]
-        if strange or (not chosen.any() and all(map(_several, where.values()))):
+        found = {row for row, taken in zip(self._under(where), chosen, strict=True) if taken}
+        if len(found) < math.prod(len(_several(wanted)) for wanted in where.values()):
             raise InvalidArgument(
-                f"this answer has no row for what is wanted{f' of {strange[0]}' if strange else ''}.",
+                "this answer has no row for some of what is wanted.",
                 why="what is not in it is not known to be none.",
                 do=f"{self._meant(where)}look at its rows: .to_pandas().",
             )
@@ -178,8 +179,13 @@ class Answer(Release):
         for key, wanted in where.items():
             if key not in self.keys:
                 raise InvalidArgument(f"{_validate.shown(key)} is no key.", do=f"keys: {', '.join(self.keys)}.")
-            chosen &= np.array([cell in _several(wanted) for cell in self.value[key]], dtype=bool)
+            values = _several(wanted)
+            chosen &= np.array([cell in values for cell in self.value[key]], dtype=bool)
         return chosen
+
+    def _under(self, where: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Of each row, its cells in some of the keys."""
+        return list(zip(*(self.value[key] for key in where), strict=True)) if where else [()] * len(self)
 
     def _meant(self, where: Mapping[str, Any]) -> str:
         """Which keys of this answer were meant by texts that are none."""

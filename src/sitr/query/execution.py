@@ -275,8 +275,10 @@ def _whole(table: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(column.cast(pyarrow.int64()).fill_null(0).to_numpy())
     except pyarrow.ArrowInvalid:  # more than 64 bits
-        pass
-    values = [0 if value is None else int(value) for value in column.to_pylist()]
+        found = [0 if value is None else value for value in column.to_pylist()]
+    values = [int(value) for value in found]
+    if values != found:
+        raise ValueError("a sum is not whole")
     small = all(-(2**63) <= value < 2**63 for value in values)
     return np.array(values, dtype=np.int64 if small else object)
 

@@ -124,7 +124,7 @@ def checked_together(content: pyarrow.dataset.FileSystemDataset) -> set[str]:
     for part in content.get_fragments():
         for group in map(part.metadata.row_group, range(part.metadata.num_row_groups)):
             chunks = map(group.column, range(group.num_columns))
-            found |= {one.path_in_schema for one in chunks if not ONE_BY_ONE.issuperset(one.encodings)}
+            found |= {one.path_in_schema for one in chunks if not set() < set(one.encodings) <= ONE_BY_ONE}
     return {name for name in content.schema.names if name in found and _is_text(_kind(content.schema.field(name).type))}
 
 

@@ -31,6 +31,7 @@ SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.filterPushdown": "false",  # by what a file says of its values, which is not believed (0015)
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
