@@ -30,7 +30,7 @@ from . import schema
 from .address import store_at
 from .anchor import hold_to, read_marks, write_mark
 from .answer import Answer, content_of
-from .budget import Budget, Keeper, check_share, key
+from .budget import Budget, Keeper, check_share, key, keys
 from .entry import Entry, Head, canonical
 from .grant import Grant, already_spent
 from .history import History
@@ -307,11 +307,14 @@ class Ledger:
             >>> {name: left.value for name, (_, left) in ledger.left_for("clinic", analyst="amina").items()}
             {'clinic': 1.0, 'clinic/analyst/amina': 0.5}
         """
-        asked = [datasets] if isinstance(datasets, str) else list(datasets)
-        holders: list[dict[str, str]] = [{}, {"analyst": analyst}, *([] if purpose is None else [{"purpose": purpose}])]
-        names = [key(dataset, **holder) for dataset in asked for holder in holders]
-        keepers = {total: Keeper.from_json(total.body) for total in self._totals(asked, names)}
-        return {total.name: (kept.budget, amounts(kept, total.used)[1]) for total, kept in keepers.items()}
+        asked = [key(one) for one in ([datasets] if isinstance(datasets, str) else datasets)]
+        purpose = None if purpose is None else _validate.name("purpose", purpose)
+        names = keys(asked, _validate.name("analyst", analyst), purpose)
+        found = {}
+        for total in self._totals(asked, names):
+            keeper = Keeper.from_json(total.body)
+            found[total.name] = keeper.budget, amounts(keeper, total.used)[1]
+        return found
 
     # Releases
 

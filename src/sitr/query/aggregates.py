@@ -15,6 +15,7 @@ from ..tables.expressions import Column, Expression
 # Which powers of a value have to be added up for it: 0 counts rows, 1 adds values, 2 adds squares too.
 DEGREES = {"count": 0, "sum": 1, "mean": 1, "variance": 2, "stddev": 2, "covariance": 1, "correlation": 2}
 OF_RANKS = ("quantile", "min", "max")
+COUNTS = ("count", "count_units", "count_distinct", "histogram")
 MOST_BINS = 2**12
 
 

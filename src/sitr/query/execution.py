@@ -16,7 +16,7 @@ from ..mechanisms import Mechanism
 from ..tables.source import Source
 from ..tables.tally import Powers, Tally
 from . import consistency
-from .aggregates import OF_RANKS, Aggregate
+from .aggregates import COUNTS, OF_RANKS, Aggregate
 from .answer import Answer
 from .estimates import Estimated, additive, of_sums
 from .measurements import Bins, Distinct, Groups, Ranks, Sums, Units
@@ -24,7 +24,6 @@ from .noise import Noise
 from .planner import Plan
 
 Progress = Callable[[str], None]
-COUNTS = ("count", "count_units", "count_distinct", "histogram")
 
 
 class Execution:

@@ -14,7 +14,7 @@ from ..accounting.notation import event_text
 from ..display import counted, reckoned, rounded_up, scientific
 from ..errors import InvalidArgument
 from ..tables.relations import one_row_per_unit, per_unit_within
-from .aggregates import Aggregate
+from .aggregates import COUNTS, Aggregate
 from .designs import Total
 from .estimates import Estimated, additive, of_sums
 from .facts import Facts
@@ -91,7 +91,7 @@ class Explanation:
         return [f"{name.ljust(width)}  {error}" for name, error in rows]
 
     def _error(self, name: str, aggregate: Aggregate) -> str:
-        if aggregate.kind in ("count", "count_units", "count_distinct", "histogram"):
+        if aggregate.kind in COUNTS:
             return f"± {math.ceil(self.errors[name] - 1e-9):,}"
         return f"± {self.errors[name]:.4g}{self._at(name, aggregate)}"
 

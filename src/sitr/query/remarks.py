@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from .. import _validate
 from ..tables.declaration import Declaration
 from ..tables.expressions import Column, Comparison, Constant, Expression, In
-from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Schema, Select, private_tables, table_of
+from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Schema, Select
 from .query import Query
 
 
@@ -21,7 +21,7 @@ def unlisted(query: Query, declared: Declaration) -> tuple[str, ...]:
 
 def unshared(query: Query, declared: Declaration, purpose: str | None) -> tuple[str, ...]:
     """Return a remark on a purpose without a budget, where others have one; where none has, any word will do."""
-    paying = {table_of(declared, name).dataset for name in private_tables(query.relation, declared)}
+    paying = query.datasets(declared)
     known = {one for dataset in paying for one in declared.budgets.get(dataset, {}).get("purposes", {})}
     if purpose is None or not known or purpose in known:
         return ()
