@@ -1,0 +1,393 @@
+"""Tests that can fail: the code that carries the guarantee is changed, a little at a time, and its tests are run.
+
+Mutants are drawn by a seed, equally many of each file, and each is put to the tests that run its line, likely and fast
+ones first. What was found is kept, so that a run goes on where another one stopped. Survivors are printed, a line each;
+those that change no result are listed in mutants_equivalent.toml, each with its reason. It ends with 1 if more than a
+twentieth of the mutants survive beside those.
+
+    make bench ROOM=mutants
+    python benchmarks/mutants.py --file sums --count 60 --seconds 600
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mutants_trial
+from mutations import Mutation, mutations, statement_lines
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "src/sitr"
+WORK = ROOT / "build" / "mutants"
+EQUIVALENT = Path(__file__).with_name("mutants_equivalent.toml")
+MOST_SURVIVORS = 0.05
+LONGEST = 60.0  # seconds of tests for one mutant; those that come later in their order are not run
+ACCOUNTANT = "accounting/test_laws.py accounting/test_curve.py accounting/test_attacks.py accounting/test_references.py"
+QUERIES = (
+    "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py"
+)
+BOOK = "ledger/*.py faults/test_storage.py faults/test_interrupts.py faults/test_forks.py faults/test_server.py"
+# Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
+FILES = {
+    "accounting/filters.py": "accounting/test_filters.py ledger/test_budget.py ledger/test_model.py",
+    "accounting/parts.py": f"accounting/test_parts.py accounting/test_events.py {ACCOUNTANT}",
+    "accounting/engines/solve*.py": f"accounting/engines/*.py accounting/test_orders.py {ACCOUNTANT}",
+    "mechanisms/samplers/*.py": "mechanisms/samplers/*.py mechanisms/test_additive.py mechanisms/test_attacks.py",
+    "mechanisms/sums.py": "mechanisms/test_sums.py mechanisms/test_rows.py mechanisms/test_attacks.py",
+    "query/noise.py": f"query/test_noise.py query/test_planner.py query/test_designs.py query/test_audit.py {QUERIES}",
+    "query/planner.py": f"query/test_planner.py query/test_*.py {QUERIES}",
+    "tables/emitter.py": f"tables/test_emitter.py tables/test_engines.py {QUERIES}",
+    "ledger/store.py": f"ledger/test_ledger.py {BOOK} cli/test_ledger.py",
+    "ledger/sqlite.py": f"ledger/test_ledger.py {BOOK} cli/test_ledger.py",
+    "ledger/postgres.sql": f"ledger/test_separation.py {BOOK}",
+    "ledger/verification.py": f"ledger/test_verification.py {BOOK} cli/test_ledger.py",
+    "ledger/replay.py": f"ledger/test_verification.py {BOOK} cli/test_ledger.py",
+}
+
+
+class Target(NamedTuple):
+    """A file that mutants are made of: its name, what it holds, and the files of its tests, likely killers first."""
+
+    name: str
+    source: bytes
+    tests: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.source).hexdigest()[:16]
+
+
+class Mutant(NamedTuple):
+    """One change of one file."""
+
+    target: Target
+    mutation: Mutation
+
+    @property
+    def key(self) -> str:
+        start, end, text, _ = self.mutation
+        return f"{self.target.name}@{self.target.digest}:{start}-{end}:{text}"
+
+    @property
+    def line(self) -> int:
+        return self.mutation.line(self.target.source)
+
+    def __str__(self) -> str:
+        before, after = _narrowed(*self.mutation.shown(self.target.source))
+        return f"{self.target.name}:{self.line}: {before}  →  {after}"
+
+
+def _narrowed(before: str, after: str, room: int = 60) -> tuple[str, str]:
+    """Cut off what two lines share at their ends, beyond some room."""
+    first = _shared(before, after)
+    last = _shared(before[first:][::-1], after[first:][::-1])
+    cut = max(first - room, 0)
+    shown = [("…" if cut else "") + line[cut : len(line) - max(last - room, 0)] for line in (before, after)]
+    return shown[0], shown[1]
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many letters two texts have in common at their beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def targets(only: str) -> list[Target]:
+    """Return the files; a pattern that finds none is a mistake here, as the file was moved or cut in two."""
+    found = []
+    for pattern, tests in FILES.items():
+        paths = sorted(path for path in (ROOT / PACKAGE).glob(pattern) if path.stat().st_size > 200)
+        if not paths:
+            raise SystemExit(f"benchmarks/mutants.py: no file is named {PACKAGE}/{pattern} any more; say where it went")
+        for path in paths:
+            name = str(path.relative_to(ROOT))
+            if only in name:
+                found.append(Target(name, path.read_bytes(), _tests_of(name, tests)))
+    return found
+
+
+def _tests_of(name: str, patterns: str) -> tuple[str, ...]:
+    mirrored = name.replace(PACKAGE, "tests").rpartition("/")[0] + f"/test_{Path(name).stem}.py"
+    files = [mirrored] if (ROOT / mirrored).exists() else []
+    files += [name] if name.endswith(".py") else []
+    for pattern in patterns.split():
+        paths = sorted(path for path in (ROOT / "tests").glob(pattern) if path.name.startswith("test_"))
+        if not paths:
+            raise SystemExit(f"benchmarks/mutants.py: no test is named tests/{pattern} any more; say where it went")
+        files += [str(path.relative_to(ROOT)) for path in paths]
+    return tuple(dict.fromkeys(files))
+
+
+def drawn(files: Iterable[Target], seed: int, count: int) -> list[Mutant]:
+    """Draw mutants, equally many of each file as far as there are so many, and of different places first."""
+    queues = [_shuffled(target, seed) for target in files]
+    taken: list[Mutant] = []
+    while len(taken) < count and any(queues):
+        taken += [queue.pop(0) for queue in queues if queue]
+    return taken[:count]
+
+
+def _shuffled(target: Target, seed: int) -> list[Mutant]:
+    dice = random.Random(f"{seed} {target.name} {target.digest}")
+    places: dict[tuple[int, int], list[Mutation]] = {}
+    for mutation in mutations(target.name, target.source):
+        places.setdefault((mutation.start, mutation.end), []).append(mutation)
+    columns = list(places.values())
+    dice.shuffle(columns)
+    for column in columns:
+        dice.shuffle(column)
+    most = max(map(len, columns), default=0)
+    return [Mutant(target, column[turn]) for turn in range(most) for column in columns if turn < len(column)]
+
+
+class Journal:
+    """What is known of mutants, a line of JSON each: killed ones for good, survivors until their tests change."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.known: dict[str, dict[str, Any]] = {}
+        if path.exists():
+            for line in path.read_text().splitlines():
+                record = json.loads(line)
+                self.known[record["mutant"]] = record
+
+    def verdict(self, mutant: Mutant, tests: str) -> dict[str, Any] | None:
+        record = self.known.get(mutant.key)
+        if record is None or (record["by"] == "" and record["tests"] != tests):
+            return None
+        return record
+
+    def write(self, mutant: Mutant, **found: Any) -> None:
+        record = {"mutant": mutant.key, "what": str(mutant), **found}
+        self.known[mutant.key] = record
+        with self._path.open("a") as file:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+class Traces:
+    """Which test runs which line of which target: traced once for each form of a test file and the targets."""
+
+    def __init__(self, files: list[Target]) -> None:
+        self._files = files
+        self._found: dict[str, dict[str, Any]] = {}
+
+    def path(self, test: str) -> Path:
+        """Where the trace of a file of tests is kept."""
+        known = hashlib.sha256((ROOT / test).read_bytes())
+        for target in self._files:
+            if test in target.tests:
+                known.update(target.name.encode() + target.digest.encode())
+        return WORK / "traces" / f"{known.hexdigest()[:32]}.json"
+
+    def missing(self, files: list[Target]) -> list[str]:
+        """The files of tests of some targets that are not traced yet."""
+        tests = dict.fromkeys(test for target in files for test in target.tests)
+        return [test for test in tests if not self.path(test).exists()]
+
+    def of(self, test: str) -> dict[str, Any]:
+        if test not in self._found:
+            self._found[test] = json.loads(self.path(test).read_text())
+        return self._found[test]
+
+    def digest(self, target: Target) -> str:
+        """A name for the tests of a target as they are now."""
+        return hashlib.sha256(" ".join(self.path(test).name for test in target.tests).encode()).hexdigest()[:16]
+
+    def chosen(self, mutant: Mutant) -> list[tuple[str, float]]:
+        """Return the tests that run the line, with their seconds: those of each file by their time."""
+        target = mutant.target
+        lines = statement_lines(mutant.target.name, mutant.target.source, mutant.line)
+        found = []
+        for rank, test in enumerate(target.tests):
+            for name, traced in self.of(test).items():
+                ran = traced["lines"].get(target.name, [])
+                if target.name.endswith(".sql") or (ran and (not lines or not lines.isdisjoint(ran))):
+                    found.append((min(rank, 2), traced["seconds"], name))
+        within, total = [], 0.0
+        for _, seconds, name in sorted(found):
+            total += seconds
+            if within and total > LONGEST:
+                break
+            within.append((name, seconds))
+        return within
+
+
+class Bench:
+    """Trials in some forks at a time, until the time is over."""
+
+    def __init__(self, processes: int, until: float) -> None:
+        self._until = until
+        self._free = [mutants_trial.Tree(ROOT, WORK / f"tree{place}") for place in range(processes)]
+        self._running: dict[int, tuple[mutants_trial.Tree, Any, float]] = {}
+
+    def run(self, jobs: Iterable[Any]) -> Iterable[tuple[Any, int, dict[str, Any], float]]:
+        """Yield each job with its exit code, what it found and its seconds; a job has `start(tree)` and `end(tree)`."""
+        for job in jobs:
+            while not self._free:
+                yield self._ended()
+            if time.monotonic() > self._until:
+                break
+            tree = self._free.pop()
+            self._running[job.start(tree)] = (tree, job, time.monotonic())
+        while self._running:
+            yield self._ended()
+
+    def _ended(self) -> tuple[Any, int, dict[str, Any], float]:
+        pid, status = os.wait()
+        tree, job, began = self._running.pop(pid)
+        job.end(tree)
+        self._free.append(tree)
+        found = json.loads(tree.found.read_text()) if tree.found.exists() else {}
+        code = os.waitstatus_to_exitcode(status)
+        if code == 3:
+            raise SystemExit(f"nothing was tested; {tree.said} says why")
+        return job, code, found, time.monotonic() - began
+
+
+class TraceJob:
+    """Traces one file of tests on the unchanged tree."""
+
+    def __init__(self, test: str, files: list[Target]) -> None:
+        self.test, self._files = test, [target for target in files if test in target.tests]
+
+    def start(self, tree: mutants_trial.Tree) -> int:
+        paths = {str(tree.folder / target.name): target.name for target in self._files}
+        return mutants_trial.start(tree, [self.test], mutants_trial.Tracer(paths), cpu=1800, wall=3600)
+
+    def end(self, tree: mutants_trial.Tree) -> None:
+        """Nothing was changed."""
+
+
+class MutantJob:
+    """Puts one mutant to its tests."""
+
+    def __init__(self, mutant: Mutant, chosen: list[tuple[str, float]]) -> None:
+        self.mutant, self._tests = mutant, [name for name, _ in chosen]
+        self._seconds = sum(seconds for _, seconds in chosen)
+
+    def start(self, tree: mutants_trial.Tree) -> int:
+        target = self.mutant.target
+        tree.write(target.name, self.mutant.mutation.apply(target.source))
+        files = list(dict.fromkeys(test.partition("::")[0] for test in self._tests))
+        # A mutant that loops is stopped, which is to be noticed; one that only waits needs no processor.
+        cpu = 20 + 3 * self._seconds
+        return mutants_trial.start(tree, files, mutants_trial.Chosen(self._tests), cpu=cpu, wall=120 + 4 * cpu)
+
+    def end(self, tree: mutants_trial.Tree) -> None:
+        tree.write(self.mutant.target.name, self.mutant.target.source)
+
+
+def traced(traces: Traces, bench: Bench, files: list[Target]) -> None:
+    """Trace all tests that are not traced yet; they have to pass."""
+    missing = traces.missing(files)
+    if missing:
+        print(f"tracing {len(missing)} files of tests, to know which test runs which line", flush=True)
+    for job, code, found, seconds in bench.run(TraceJob(test, files) for test in missing):
+        if code:
+            raise SystemExit(f"{job.test} fails on the code as it is ({seconds:.0f} s): mend that first")
+        path = traces.path(job.test)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found))
+        print(f"  {job.test}: {len(found)} tests, {seconds:.0f} s", flush=True)
+    if traces.missing(files):
+        raise SystemExit("the time was over before all tests were traced: run it again, and it goes on")
+
+
+def tried(mutants: list[Mutant], traces: Traces, journal: Journal, bench: Bench, equivalent: dict[str, str]) -> None:
+    """Put those mutants to their tests of which nothing is known yet."""
+
+    def jobs() -> Iterable[MutantJob]:
+        for mutant in mutants:
+            tests = traces.digest(mutant.target)
+            if reason_of(mutant, equivalent) or journal.verdict(mutant, tests):
+                continue
+            chosen = traces.chosen(mutant)
+            if chosen:
+                yield MutantJob(mutant, chosen)
+            else:
+                journal.write(mutant, by="", tests=tests, seconds=0.0)
+                print(f"  SURVIVES, no test runs it: {mutant}", flush=True)
+
+    for job, code, found, seconds in bench.run(jobs()):
+        by = {0: "", 2: "time"}.get(code, found.get("failed") or "an exit")
+        journal.write(job.mutant, by=by, tests=traces.digest(job.mutant.target), seconds=round(seconds, 1))
+        said = f"noticed by {by}" if by else "SURVIVES"
+        print(f"  {seconds:5.1f} s  {said}: {job.mutant}", flush=True)
+
+
+def reasons() -> dict[str, str]:
+    """Return the equivalent mutants, as they are printed but for their lines, with the reasons."""
+    found = {}
+    for entry in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutants"]:
+        found.update(dict.fromkeys(entry["changes"], entry["reason"]))
+    return found
+
+
+def reason_of(mutant: Mutant, equivalent: dict[str, str]) -> str | None:
+    """Return why a mutant changes no result, if it is listed; the number of its line does not count."""
+    name, _, change = str(mutant).partition(":")
+    return equivalent.get(f"{name.removeprefix(PACKAGE + '/')}: {change.partition(': ')[2]}")
+
+
+def report(mutants: list[Mutant], traces: Traces, journal: Journal, equivalent: dict[str, str]) -> int:
+    """Print what is known, and return the exit code."""
+    counts: Counter[tuple[str, str]] = Counter()
+    alive, same = [], []
+    for mutant in mutants:
+        record = journal.verdict(mutant, traces.digest(mutant.target))
+        if why := reason_of(mutant, equivalent):
+            verdict = "equivalent"
+            same.append(f"{mutant}\n      {why}")
+        else:
+            verdict = "not tried" if record is None else "noticed" if record["by"] else "alive"
+        if verdict == "alive":
+            alive.append(mutant)
+        counts[mutant.target.name, verdict] += 1
+    verdicts = ("noticed", "equivalent", "alive", "not tried")
+    print(f"\n{'file':44}" + "".join(f"{verdict:>12}" for verdict in verdicts))
+    for name in dict.fromkeys(mutant.target.name for mutant in mutants):
+        print(f"{name:44}" + "".join(f"{counts[name, verdict]:12}" for verdict in verdicts))
+    sums = {verdict: sum(n for (_, found), n in counts.items() if found == verdict) for verdict in verdicts}
+    print(f"{'all':44}" + "".join(f"{sums[verdict]:12}" for verdict in verdicts))
+    print(f"\n{len(same)} change no result:")
+    print("".join(f"  = {line}\n" for line in same), end="")
+    share = len(alive) / max(sums["noticed"] + len(alive), 1)
+    print(f"\n{len(alive)} of {sums['noticed'] + len(alive)} that change one survive ({share:.1%}):")
+    print("".join(f"  ! {mutant}\n" for mutant in alive), end="")
+    return int(share > MOST_SURVIVORS)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=13, help="which mutants are drawn")
+    parser.add_argument("--count", type=int, default=520, help="how many, over all files")
+    parser.add_argument("--file", default="", metavar="WORD", help="only files whose names hold it")
+    parser.add_argument("--seconds", type=float, default=3600, help="when to stop; the next run goes on")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--report", action="store_true", help="try nothing, only tell what is known")
+    asked = parser.parse_args()
+    files = targets(asked.file)
+    if not files:
+        raise SystemExit(f"no file's name holds {asked.file!r}")
+    WORK.mkdir(parents=True, exist_ok=True)
+    mutants = drawn(files, asked.seed, asked.count)
+    traces, journal, equivalent = Traces(targets("")), Journal(WORK / "results.jsonl"), reasons()
+    if not asked.report:
+        mutants_trial.warm_up()
+        bench = Bench(asked.processes, time.monotonic() + asked.seconds)
+        traced(traces, bench, files)
+        tried(mutants, traces, journal, bench, equivalent)
+    return report(mutants, traces, journal, equivalent)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
