@@ -203,7 +203,7 @@ class Traces:
         return hashlib.sha256(" ".join(self.path(test).name for test in target.tests).encode()).hexdigest()[:16]
 
     def chosen(self, mutant: Mutant) -> list[tuple[str, float]]:
-        """Return the tests that run the line, with their seconds: those of each file by their time."""
+        """Return the tests that run the line, with their seconds: the mirrored ones and doctests first, then by time."""
         target = mutant.target
         lines = statement_lines(mutant.target.name, mutant.target.source, mutant.line)
         found = []
@@ -211,7 +211,7 @@ class Traces:
             for name, traced in self.of(test).items():
                 ran = traced["lines"].get(target.name, [])
                 if target.name.endswith(".sql") or (ran and (not lines or not lines.isdisjoint(ran))):
-                    found.append((min(rank, 2), traced["seconds"], name))
+                    found.append((rank > 1, traced["seconds"], name))
         within, total = [], 0.0
         for _, seconds, name in sorted(found):
             total += seconds
