@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import sys
 import time
 import tomllib
@@ -203,7 +204,7 @@ class Traces:
         return hashlib.sha256(" ".join(self.path(test).name for test in target.tests).encode()).hexdigest()[:16]
 
     def chosen(self, mutant: Mutant) -> list[tuple[str, float]]:
-        """Return the tests that run the line, with their seconds: the mirrored ones and doctests first, then by time."""
+        """Return the tests that run the line, with their seconds: mirrored ones and doctests first, then by time."""
         target = mutant.target
         lines = statement_lines(mutant.target.name, mutant.target.source, mutant.line)
         found = []
@@ -231,15 +232,19 @@ class Bench:
 
     def run(self, jobs: Iterable[Any]) -> Iterable[tuple[Any, int, dict[str, Any], float]]:
         """Yield each job with its exit code, what it found and its seconds; a job has `start(tree)` and `end(tree)`."""
-        for job in jobs:
-            while not self._free:
+        try:
+            for job in jobs:
+                while not self._free:
+                    yield self._ended()
+                if time.monotonic() > self._until:
+                    break
+                tree = self._free.pop()
+                self._running[job.start(tree)] = (tree, job, time.monotonic())
+            while self._running:
                 yield self._ended()
-            if time.monotonic() > self._until:
-                break
-            tree = self._free.pop()
-            self._running[job.start(tree)] = (tree, job, time.monotonic())
-        while self._running:
-            yield self._ended()
+        finally:
+            for keeper in self._running:  # of a run that is stopped by hand
+                os.kill(keeper, signal.SIGTERM)
 
     def _ended(self) -> tuple[Any, int, dict[str, Any], float]:
         pid, status = os.wait()
@@ -248,7 +253,7 @@ class Bench:
         self._free.append(tree)
         found = json.loads(tree.found.read_text()) if tree.found.exists() else {}
         code = os.waitstatus_to_exitcode(status)
-        if code == 3:
+        if code not in (0, 1, 2):
             raise SystemExit(f"nothing was tested; {tree.said} says why")
         return job, code, found, time.monotonic() - began
 
@@ -382,6 +387,7 @@ def main() -> int:
     mutants = drawn(files, asked.seed, asked.count)
     traces, journal, equivalent = Traces(targets("")), Journal(WORK / "results.jsonl"), reasons()
     if not asked.report:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         mutants_trial.warm_up()
         bench = Bench(asked.processes, time.monotonic() + asked.seconds)
         traced(traces, bench, files)

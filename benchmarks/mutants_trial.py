@@ -96,34 +96,38 @@ def start(tree: Tree, tests: list[str], plugin: Any, *, cpu: float, wall: float)
     if keeper:
         return keeper
     try:
-        code = _kept(tree, lambda: _tests(tree, tests, plugin, cpu), wall)
+        code = _kept(lambda: _tests(tree, tests, plugin, cpu), wall)
     except BaseException:
         traceback.print_exc()
         code = 3
     os._exit(code)
 
 
-def _kept(tree: Tree, run: Callable[[], int], wall: float) -> int:
-    """Run a function in a fork; end it, and all that it leaves, when its time is over."""
+def _kept(run: Callable[[], int], wall: float) -> int:
+    """Run a function in a fork; end it, and all that it leaves, when its time is over or the keeper is told to stop."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
     child = os.fork()
     if not child:
         code = 3
         try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             code = run()
         except BaseException:
             traceback.print_exc()
         os._exit(code)
-    until = time.monotonic() + wall
     status = None
-    while status is None and time.monotonic() < until:
-        done, status_now = os.waitpid(child, os.WNOHANG)
-        status = status_now if done else None
-        time.sleep(0.02)
-    if status is None:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    _end_orphans()
+    try:
+        until = time.monotonic() + wall
+        while status is None and time.monotonic() < until:
+            done, status_now = os.waitpid(child, os.WNOHANG)
+            status = status_now if done else None
+            time.sleep(0.02)
+    finally:
+        if status is None:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        _end_orphans()
     code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
     if code in (-signal.SIGKILL, -signal.SIGXCPU):
         return 2
@@ -169,20 +173,8 @@ def _tests(tree: Tree, tests: list[str], plugin: Any, cpu: float) -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (int(cpu) + 1, int(cpu) + 5))
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     atexit._clear()
-    options = [
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-c",
-        "pyproject.toml",
-        "--rootdir",
-        ".",
-        "-W",
-        "ignore::pytest.PytestAssertRewriteWarning",
-    ]
+    options = ["-x", "-q", "-c", "pyproject.toml", "--rootdir", ".", "-p", "no:cacheprovider"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is warm is not rewritten
     temporary = tree.folder.with_suffix(".tmp")
     code = pytest.main([*options, f"--basetemp={temporary}", *tests], plugins=[plugin])
     tree.found.write_text(json.dumps(plugin.found))
