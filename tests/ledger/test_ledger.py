@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from sitr.accounting import ApproximateDP, Gaussian, Laplace, PureDP
+from sitr.accounting import ApproximateDP, Gaussian, Laplace, PureDP, ZeroConcentrated
 from sitr.errors import (
     AlreadyAnswered,
     AlreadySpent,
@@ -154,7 +154,81 @@ def test_blocks_add_up_where_a_unit_may_be_in_two(ledger, kind):
     assert ledger.verify().valid
 
 
+SMALL = 2.0**-20
+# Events that cost so many quarters of one limit of the budget below, and next to nothing of the other.
+QUARTERS = {"ρ": lambda n: ZeroConcentrated(float(n)), "δ": lambda n: ZeroConcentrated(2.0**-30, delta=n * SMALL)}
+
+
+@pytest.fixture(params=QUARTERS)
+def quarter(request):
+    return QUARTERS[request.param]
+
+
+def two_limits(times=1, **about):
+    return Budget(rho=4.0 * times, delta=4 * SMALL * times, disjoint_by="ward", **about)
+
+
+def quarters(ledger):
+    """What was spent of the limit that comes first, in quarters of four."""
+    amount = ledger.spent("clinic")
+    return max(round(amount.value, 6), round(amount.delta / SMALL, 6))
+
+
+def test_of_several_blocks_the_one_that_spent_most_decides_of_either_limit(ledger, quarter):
+    ledger.create_budget("clinic", two_limits())
+    for blocks in ("a", "ab", "a", "b"):
+        ask(ledger, event=quarter(1), blocks=list(blocks))
+    assert quarters(ledger) == 3  # a has spent 3, b has spent 2
+    for blocks in (["a", "b"], ["b", "a"], ["a", "new", "b"]):
+        with pytest.raises(BudgetExceeded, match=r"(4\.00|3\.82e-06) requested, (1\.00|9\.5\de-07) left"):
+            ask(ledger, event=quarter(4), blocks=blocks)
+        with pytest.raises(BudgetExceeded):
+            ask(ledger, event=quarter(2), blocks=blocks)
+    ask(ledger, event=quarter(2), blocks=["b"])
+    ask(ledger, event=quarter(4), blocks=["c"])
+    assert quarters(ledger) == 4
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=quarter(1))  # the whole, with c
+    ask(ledger, event=quarter(1), blocks=["a"])
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=quarter(1), blocks=["a"])
+    assert ledger.verify().valid
+
+
+def test_what_the_whole_spent_is_spent_in_every_block_of_either_limit(ledger, quarter):
+    ledger.create_budget("clinic", two_limits())
+    ask(ledger, event=quarter(3))
+    ask(ledger, event=quarter(1), blocks=["a"])
+    ask(ledger, event=quarter(1), blocks=["b"])
+    for blocks in (["a"], ["b", "c"], []):
+        with pytest.raises(BudgetExceeded, match=r", (0|\d\.\d*e-2\d) left"):
+            ask(ledger, event=quarter(1), blocks=blocks)
+    assert quarters(ledger) == 4
+    assert ledger.verify().valid
+
+
 # Raises and refunds
+
+
+def test_a_raise_keeps_what_blocks_spent_and_a_refund_gives_it_back_of_either_limit(ledger, quarter):
+    ledger.create_budget("clinic", two_limits())
+    ask(ledger, event=quarter(3), blocks=["a"])
+    ledger.reserve("clinic", quarter(1), analyst="amina", operation="blocks", blocks=["b", "a"])
+    ask(ledger, event=quarter(3), blocks=["b"])
+    ledger.raise_budget("clinic", two_limits(times=2), reason="more")
+    assert quarters(ledger) == 4
+    ledger.reserve("clinic", quarter(2), analyst="amina", operation="whole")
+    assert quarters(ledger) == 6
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=quarter(3), blocks=["a"])
+    ledger.refund("whole", reason="not run")
+    assert quarters(ledger) == 4
+    ledger.refund("blocks", reason="not run")
+    assert quarters(ledger) == 3
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=quarter(6), blocks=["b"])
+    ask(ledger, event=quarter(5), blocks=["b"])
+    assert ledger.verify().valid
 
 
 def test_a_raise_keeps_what_was_spent(clinic):
