@@ -36,7 +36,7 @@ ACCOUNTANT = "accounting/test_laws.py accounting/test_curve.py accounting/test_a
 QUERIES = (
     "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py"
 )
-BOOK = "ledger/*.py faults/test_storage.py faults/test_interrupts.py faults/test_forks.py faults/test_server.py"
+BOOK = "ledger/*.py faults/test_storage.py faults/test_interrupts.py"
 # Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
 FILES = {
     "accounting/filters.py": "accounting/test_filters.py ledger/test_budget.py ledger/test_model.py",
@@ -178,16 +178,21 @@ class Traces:
     """Which test runs which line of which target: traced once for each form of a test file and the targets."""
 
     def __init__(self, files: list[Target]) -> None:
-        self._files = files
+        tests = dict.fromkeys(test for target in files for test in target.tests)
+        self._paths = {test: self._path(test, files) for test in tests}
         self._found: dict[str, dict[str, Any]] = {}
 
-    def path(self, test: str) -> Path:
-        """Where the trace of a file of tests is kept."""
+    @staticmethod
+    def _path(test: str, files: list[Target]) -> Path:
         known = hashlib.sha256((ROOT / test).read_bytes())
-        for target in self._files:
+        for target in files:
             if test in target.tests:
                 known.update(target.name.encode() + target.digest.encode())
         return WORK / "traces" / f"{known.hexdigest()[:32]}.json"
+
+    def path(self, test: str) -> Path:
+        """Where the trace of a file of tests is kept, as it was when the run began."""
+        return self._paths[test]
 
     def missing(self, files: list[Target]) -> list[str]:
         """The files of tests of some targets that are not traced yet."""
