@@ -66,6 +66,11 @@ class Target(NamedTuple):
     def digest(self) -> str:
         return hashlib.sha256(self.source).hexdigest()[:16]
 
+    @property
+    def server(self) -> bool:
+        """Whether only PostgreSQL runs it; then lines are not traced, and all of its tests are asked."""
+        return self.name.endswith(".sql")
+
 
 class Mutant(NamedTuple):
     """One change of one file."""
@@ -175,38 +180,42 @@ class Journal:
 
 
 class Traces:
-    """Which test runs which line of which target: traced once for each form of a test file and the targets."""
+    """Which test runs which line of which target: traced once for each form of a test file and its targets."""
 
     def __init__(self, files: list[Target]) -> None:
-        tests = dict.fromkeys(test for target in files for test in target.tests)
-        self._paths = {test: self._path(test, files) for test in tests}
-        self._found: dict[str, dict[str, Any]] = {}
+        self._files = files
+        self._paths = {(test, one.server): self._path(test, one.server) for one in files for test in one.tests}
+        self._found: dict[Path, dict[str, Any]] = {}
 
-    @staticmethod
-    def _path(test: str, files: list[Target]) -> Path:
+    def _path(self, test: str, server: bool) -> Path:
         known = hashlib.sha256((ROOT / test).read_bytes())
-        for target in files:
-            if test in target.tests:
-                known.update(target.name.encode() + target.digest.encode())
+        for target in self.traced(test, server):
+            known.update(target.name.encode() + target.digest.encode())
         return WORK / "traces" / f"{known.hexdigest()[:32]}.json"
 
-    def path(self, test: str) -> Path:
+    def traced(self, test: str, server: bool) -> list[Target]:
+        """The targets that a file of tests is to notice changes of."""
+        return [target for target in self._files if test in target.tests and target.server == server]
+
+    def path(self, test: str, server: bool) -> Path:
         """Where the trace of a file of tests is kept, as it was when the run began."""
-        return self._paths[test]
+        return self._paths[test, server]
 
-    def missing(self, files: list[Target]) -> list[str]:
+    def missing(self, files: list[Target]) -> list[tuple[str, bool]]:
         """The files of tests of some targets that are not traced yet."""
-        tests = dict.fromkeys(test for target in files for test in target.tests)
-        return [test for test in tests if not self.path(test).exists()]
+        tests = dict.fromkeys((test, target.server) for target in files for test in target.tests)
+        return [one for one in tests if not self.path(*one).exists()]
 
-    def of(self, test: str) -> dict[str, Any]:
-        if test not in self._found:
-            self._found[test] = json.loads(self.path(test).read_text())
-        return self._found[test]
+    def of(self, test: str, server: bool) -> dict[str, Any]:
+        path = self.path(test, server)
+        if path not in self._found:
+            self._found[path] = json.loads(path.read_text())
+        return self._found[path]
 
     def digest(self, target: Target) -> str:
         """A name for the tests of a target as they are now."""
-        return hashlib.sha256(" ".join(self.path(test).name for test in target.tests).encode()).hexdigest()[:16]
+        names = [self.path(test, target.server).name for test in target.tests]
+        return hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
 
     def chosen(self, mutant: Mutant) -> list[tuple[str, float]]:
         """Return the tests that run the line, with their seconds: mirrored ones and doctests first, then by time."""
@@ -214,9 +223,9 @@ class Traces:
         lines = statement_lines(mutant.target.name, mutant.target.source, mutant.line)
         found = []
         for rank, test in enumerate(target.tests):
-            for name, traced in self.of(test).items():
+            for name, traced in self.of(test, target.server).items():
                 ran = traced["lines"].get(target.name, [])
-                if target.name.endswith(".sql") or (ran and (not lines or not lines.isdisjoint(ran))):
+                if target.server or (ran and (not lines or not lines.isdisjoint(ran))):
                     found.append((rank > 1, traced["seconds"], name))
         within, total = [], 0.0
         for _, seconds, name in sorted(found):
@@ -266,12 +275,13 @@ class Bench:
 class TraceJob:
     """Traces one file of tests on the unchanged tree."""
 
-    def __init__(self, test: str, files: list[Target]) -> None:
-        self.test, self._files = test, [target for target in files if test in target.tests]
+    def __init__(self, test: str, server: bool, files: list[Target]) -> None:
+        self.test, self.server, self._files = test, server, files
 
     def start(self, tree: mutants_trial.Tree) -> int:
         paths = {str(tree.folder / target.name): target.name for target in self._files}
-        return mutants_trial.start(tree, [self.test], mutants_trial.Tracer(paths), cpu=1800, wall=3600)
+        plugin = mutants_trial.Tracer(paths, server=self.server)
+        return mutants_trial.start(tree, [self.test], plugin, cpu=1800, wall=3600)
 
     def end(self, tree: mutants_trial.Tree) -> None:
         """Nothing was changed."""
@@ -301,10 +311,10 @@ def traced(traces: Traces, bench: Bench, files: list[Target]) -> None:
     missing = traces.missing(files)
     if missing:
         print(f"tracing {len(missing)} files of tests, to know which test runs which line", flush=True)
-    for job, code, found, seconds in bench.run(TraceJob(test, files) for test in missing):
+    for job, code, found, seconds in bench.run(TraceJob(*one, traces.traced(*one)) for one in missing):
         if code:
             raise SystemExit(f"{job.test} fails on the code as it is ({seconds:.0f} s): mend that first")
-        path = traces.path(job.test)
+        path = traces.path(job.test, job.server)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found))
         print(f"  {job.test}: {len(found)} tests, {seconds:.0f} s", flush=True)

@@ -7,6 +7,7 @@ the keeper, which ends it.
 
 import atexit
 import ctypes
+import hashlib
 import importlib
 import json
 import os
@@ -50,6 +51,7 @@ WARM = [
 ]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", ".hypothesis")
 ADDRESS_SPACE = 6 << 30  # a mutant may ask for anything; an engine reserves more than it uses
+MEMORY = Path("/dev/shm")  # files of tests, where there is such a place: to sync them costs nothing
 PR_SET_CHILD_SUBREAPER = 36
 MOST_CALLS = 200  # of one function in one test, of which the lines are traced
 
@@ -76,6 +78,12 @@ class Tree:
             compiled.unlink()
 
     @property
+    def temporary(self) -> Path:
+        """Where tests write."""
+        name = f"sitr-mutants-{hashlib.sha256(bytes(self.folder)).hexdigest()[:16]}"
+        return MEMORY / name if MEMORY.is_dir() else self.folder.with_suffix(".tmp")
+
+    @property
     def said(self) -> Path:
         """What the last trial printed."""
         return self.folder.with_suffix(".log")
@@ -97,6 +105,7 @@ def start(tree: Tree, tests: list[str], plugin: Any, *, cpu: float, wall: float)
         return keeper
     try:
         code = _kept(lambda: _tests(tree, tests, plugin, cpu), wall)
+        shutil.rmtree(tree.temporary, ignore_errors=True)
     except BaseException:
         traceback.print_exc()
         code = 3
@@ -175,11 +184,10 @@ def _tests(tree: Tree, tests: list[str], plugin: Any, cpu: float) -> int:
     atexit._clear()
     options = ["-x", "-q", "-c", "pyproject.toml", "--rootdir", ".", "-p", "no:cacheprovider"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is warm is not rewritten
-    temporary = tree.folder.with_suffix(".tmp")
-    code = pytest.main([*options, f"--basetemp={temporary}", *tests], plugins=[plugin])
+    importlib.import_module("tests.ledger.cluster").SETTINGS["fsync"] = "off"  # nothing here outlives the machine
+    code = pytest.main([*options, f"--basetemp={tree.temporary}", *tests], plugins=[plugin])
     tree.found.write_text(json.dumps(plugin.found))
     atexit._run_exitfuncs()
-    shutil.rmtree(temporary, ignore_errors=True)
     sys.stdout.flush()
     if code == pytest.ExitCode.NO_TESTS_COLLECTED and isinstance(plugin, Tracer):
         return 0  # a file may have no doctest
@@ -188,9 +196,9 @@ def _tests(tree: Tree, tests: list[str], plugin: Any, cpu: float) -> int:
     return int(code != pytest.ExitCode.OK)
 
 
-def _deselect_spark(items: list[pytest.Item]) -> None:
-    """A virtual machine for each trial would take longer than all the rest."""
-    items[:] = [item for item in items if "spark" not in item.nodeid.lower()]
+def needs_server(test: str) -> bool:
+    """Whether a test asks a server of PostgreSQL, as its name tells."""
+    return "postgres" in test or "separation" in test
 
 
 class Chosen:
@@ -222,8 +230,8 @@ class Tracer:
     calls are traced.
     """
 
-    def __init__(self, files: dict[str, str]) -> None:
-        self._files = files  # the names of files by their paths
+    def __init__(self, files: dict[str, str], *, server: bool) -> None:
+        self._files, self._server = files, server  # the names of files by their paths
         self._lines: set[tuple[str, int]] = set()
         self._calls: Counter[CodeType] = Counter()
         self._fixtures: dict[str, set[tuple[str, int]]] = {}
@@ -231,7 +239,10 @@ class Tracer:
         self.found: dict[str, Any] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        _deselect_spark(items)
+        """Leave out Spark, whose start takes longer than all the rest, and PostgreSQL but for what only it runs."""
+        items[:] = [
+            item for item in items if needs_server(item.nodeid) == self._server and "spark" not in item.nodeid.lower()
+        ]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
