@@ -19,12 +19,13 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import mutants_trial
-from mutations import Mutation, mutations, statement_lines
+from mutations import Mutation, changes, mutations, statement_lines
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "src/sitr"
@@ -136,13 +137,11 @@ def _tests_of(name: str, patterns: str) -> tuple[str, ...]:
 def drawn(files: Iterable[Target], seed: int, count: int) -> list[Mutant]:
     """Draw mutants, equally many of each file as far as there are so many, and of different places first."""
     queues = [_shuffled(target, seed) for target in files]
-    taken: list[Mutant] = []
-    while len(taken) < count and any(queues):
-        taken += [queue.pop(0) for queue in queues if queue]
-    return taken[:count]
+    turns = (mutant for turn in zip_longest(*queues) for mutant in turn if mutant is not None)
+    return list(islice(turns, count))
 
 
-def _shuffled(target: Target, seed: int) -> list[Mutant]:
+def _shuffled(target: Target, seed: int) -> Iterator[Mutant]:
     dice = random.Random(f"{seed} {target.name} {target.digest}")
     places: dict[tuple[int, int], list[Mutation]] = {}
     for mutation in mutations(target.name, target.source):
@@ -152,7 +151,9 @@ def _shuffled(target: Target, seed: int) -> list[Mutant]:
     for column in columns:
         dice.shuffle(column)
     most = max(map(len, columns), default=0)
-    return [Mutant(target, column[turn]) for turn in range(most) for column in columns if turn < len(column)]
+    for mutation in (column[turn] for turn in range(most) for column in columns if turn < len(column)):
+        if changes(target.name, target.source, mutation):
+            yield Mutant(target, mutation)
 
 
 class Journal:

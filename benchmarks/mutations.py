@@ -116,12 +116,19 @@ class Mutation(NamedTuple):
 
 
 def mutations(name: str, source: bytes) -> list[Mutation]:
-    """Return all mutations of a file, in order; those that do not parse, or parse to the same, are left out."""
+    """Return all mutations of a file, in order; `changes` tells which of them are none."""
+    found = _sql(source.decode(), 0) if name.endswith(".sql") else _Finder(source).found(ast.parse(source))
+    return sorted(set(found))
+
+
+def changes(name: str, source: bytes, mutation: Mutation) -> bool:
+    """Whether a mutant can be read, and reads otherwise than its source."""
     if name.endswith(".sql"):
-        return sorted(set(_sql(source.decode(), 0)))
-    tree = ast.parse(source)
-    same = ast.dump(tree)
-    return [one for one in sorted(set(_Finder(source).found(tree))) if _parsed(one.apply(source)) not in (None, same)]
+        return True
+    try:
+        return ast.dump(ast.parse(mutation.apply(source))) != ast.dump(ast.parse(source))
+    except SyntaxError:
+        return False
 
 
 def statement_lines(name: str, source: bytes, line: int) -> set[int]:
@@ -140,13 +147,6 @@ def statement_lines(name: str, source: bytes, line: int) -> set[int]:
 
 def _holds(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
-
-
-def _parsed(source: bytes) -> str | None:
-    try:
-        return ast.dump(ast.parse(source))
-    except SyntaxError:
-        return None
 
 
 class _Finder:
@@ -227,7 +227,7 @@ class _Finder:
             yield self._edit(node, self._text(node.operand), "sign dropped")
 
     def _Name(self, node: ast.Name) -> Iterator[Mutation]:
-        if isinstance(node.ctx, ast.Load) and node.id in SWAPPED:
+        if node.id.isupper() and node.id in SWAPPED:
             yield self._edit(node, SWAPPED[node.id], "twin")
 
     def _Attribute(self, node: ast.Attribute) -> Iterator[Mutation]:
@@ -267,7 +267,9 @@ class _Finder:
                 yield Mutation(
                     self._start(part), self._start(after[0]) if after else self._end(part), "", "argument dropped"
                 )
-        if isinstance(node.func, ast.Attribute) and node.func.attr in LINKS:
+        if isinstance(node.func, ast.Name) and node.func.id in SWAPPED:
+            yield self._edit(node.func, SWAPPED[node.func.id], "twin")
+        if isinstance(node.func, ast.Attribute) and node.func.attr in LINKS and self._text(node.func.value) != "np":
             yield self._edit(node, self._text(node.func.value), "call dropped")
 
     def _Subscript(self, node: ast.Subscript) -> Iterator[Mutation]:
