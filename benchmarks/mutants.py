@@ -37,7 +37,7 @@ ACCOUNTANT = "accounting/test_laws.py accounting/test_curve.py accounting/test_a
 QUERIES = (
     "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py"
 )
-BOOK = "ledger/*.py faults/test_storage.py faults/test_interrupts.py"
+BOOK = "ledger/*.py faults/test_storage.py"
 # Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
 FILES = {
     "accounting/filters.py": "accounting/test_filters.py ledger/test_budget.py ledger/test_model.py",
@@ -282,7 +282,7 @@ class TraceJob:
     def start(self, tree: mutants_trial.Tree) -> int:
         paths = {str(tree.folder / target.name): target.name for target in self._files}
         plugin = mutants_trial.Tracer(paths, server=self.server)
-        return mutants_trial.start(tree, [self.test], plugin, cpu=1800, wall=3600)
+        return mutants_trial.start(tree, [self.test], plugin, wall=3600)
 
     def end(self, tree: mutants_trial.Tree) -> None:
         """Nothing was changed."""
@@ -292,16 +292,14 @@ class MutantJob:
     """Puts one mutant to its tests."""
 
     def __init__(self, mutant: Mutant, chosen: list[tuple[str, float]]) -> None:
-        self.mutant, self._tests = mutant, [name for name, _ in chosen]
-        self._seconds = sum(seconds for _, seconds in chosen)
+        self.mutant, self._chosen = mutant, chosen
 
     def start(self, tree: mutants_trial.Tree) -> int:
         target = self.mutant.target
         tree.write(target.name, self.mutant.mutation.apply(target.source))
-        files = list(dict.fromkeys(test.partition("::")[0] for test in self._tests))
-        # A mutant that loops is stopped, which is to be noticed; one that only waits needs no processor.
-        cpu = 20 + 3 * self._seconds
-        return mutants_trial.start(tree, files, mutants_trial.Chosen(self._tests), cpu=cpu, wall=120 + 4 * cpu)
+        files = list(dict.fromkeys(test.partition("::")[0] for test, _ in self._chosen))
+        wall = 120 + 10 * sum(seconds for _, seconds in self._chosen)  # for one that waits for ever
+        return mutants_trial.start(tree, files, mutants_trial.Chosen(self._chosen), wall=wall)
 
     def end(self, tree: mutants_trial.Tree) -> None:
         tree.write(self.mutant.target.name, self.mutant.target.source)

@@ -94,7 +94,7 @@ class Tree:
         return self.folder.with_suffix(".json")
 
 
-def start(tree: Tree, tests: list[str], plugin: Any, *, cpu: float, wall: float) -> int:
+def start(tree: Tree, tests: list[str], plugin: Any, *, wall: float) -> int:
     """Run tests in a fork, under a plugin whose `found` is written down, and return its process id.
 
     The exit code is 0 where all tests passed, 1 where one failed, 2 where they took too long, 3 where nothing was run.
@@ -104,7 +104,7 @@ def start(tree: Tree, tests: list[str], plugin: Any, *, cpu: float, wall: float)
     if keeper:
         return keeper
     try:
-        code = _kept(lambda: _tests(tree, tests, plugin, cpu), wall)
+        code = _kept(lambda: _tests(tree, tests, plugin), wall)
         shutil.rmtree(tree.temporary, ignore_errors=True)
     except BaseException:
         traceback.print_exc()
@@ -138,7 +138,7 @@ def _kept(run: Callable[[], int], wall: float) -> int:
             os.waitpid(child, 0)
         _end_orphans()
     code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
-    if code in (-signal.SIGKILL, -signal.SIGXCPU):
+    if code in (-signal.SIGKILL, -signal.SIGPROF):
         return 2
     return 1 if code < 0 else code
 
@@ -167,7 +167,7 @@ def _children(parent: int) -> Iterator[int]:
             yield int(stat.parent.name)
 
 
-def _tests(tree: Tree, tests: list[str], plugin: Any, cpu: float) -> int:
+def _tests(tree: Tree, tests: list[str], plugin: Any) -> int:
     """Become a process that runs tests in the tree, and return the code of `start`."""
     os.setsid()
     os.chdir(tree.folder)
@@ -179,7 +179,6 @@ def _tests(tree: Tree, tests: list[str], plugin: Any, cpu: float) -> int:
     os.environ.update(PYTHONPATH=source, PYTHONDONTWRITEBYTECODE="" if isinstance(plugin, Tracer) else "1")
     os.environ.pop("CI", None)
     sys.dont_write_bytecode = not isinstance(plugin, Tracer)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(cpu) + 1, int(cpu) + 5))
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     atexit._clear()
     options = ["-x", "-q", "-c", "pyproject.toml", "--rootdir", ".", "-p", "no:cacheprovider"]
@@ -202,11 +201,23 @@ def needs_server(test: str) -> bool:
 
 
 class Chosen:
-    """Runs some tests in a given order, and tells which of them failed."""
+    """Runs some tests in a given order, and tells which of them failed.
 
-    def __init__(self, tests: list[str]) -> None:
-        self._places = {test: place for place, test in enumerate(tests)}
+    A test that takes four times as long as it did, and ten seconds more, ends the process: the mutant loops.
+    """
+
+    def __init__(self, tests: list[tuple[str, float]]) -> None:
+        self._places = {test: place for place, (test, _) in enumerate(tests)}
+        self._seconds = dict(tests)
         self.found: dict[str, Any] = {"failed": ""}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        signal.setitimer(signal.ITIMER_PROF, 10 + 4 * self._seconds[item.nodeid])
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = sorted(
