@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import json
 import os
-import random
 import signal
 import sys
 import time
@@ -142,16 +141,18 @@ def drawn(files: Iterable[Target], seed: int, count: int) -> list[Mutant]:
 
 
 def _shuffled(target: Target, seed: int) -> Iterator[Mutant]:
-    dice = random.Random(f"{seed} {target.name} {target.digest}")
-    places: dict[tuple[int, int], list[Mutation]] = {}
-    for mutation in mutations(target.name, target.source):
-        places.setdefault((mutation.start, mutation.end), []).append(mutation)
-    columns = list(places.values())
-    dice.shuffle(columns)
-    for column in columns:
-        dice.shuffle(column)
-    most = max(map(len, columns), default=0)
-    for mutation in (column[turn] for turn in range(most) for column in columns if turn < len(column)):
+    """Yield all mutants of a file: by the digest of each, so that one kind of change more or less moves no other."""
+
+    def dice(*about: object) -> bytes:
+        return hashlib.sha256(repr((seed, target.name, *about)).encode()).digest()
+
+    turns: Counter[tuple[int, int]] = Counter()
+    order = []
+    for mutation in sorted(mutations(target.name, target.source), key=dice):
+        place = (mutation.start, mutation.end)
+        order.append((turns[place], dice(place), mutation))
+        turns[place] += 1
+    for _, _, mutation in sorted(order):
         if changes(target.name, target.source, mutation):
             yield Mutant(target, mutation)
 

@@ -52,7 +52,7 @@ TWINS = [
 SWAPPED = {one: other for pair in TWINS for one, other in (pair, pair[::-1])}
 # Links of a chain of calls that may be left out: the rows, the order or the number of what is asked of a database.
 LINKS = {"where", "filter", "order_by", "desc", "limit", "distinct", "prefix_with", "cast", "fill_null", "abs"}
-WORDS = {"why", "do", "what"}  # keywords of errors
+WORDS = {"why", "do", "what", "strict"}  # keywords of errors; `strict` of zip asserts what holds
 SQL_BEGINS = re.compile(r"\s*(SELECT|UPDATE|INSERT|DELETE|CREATE|PRAGMA|BEGIN|COMMIT|ROLLBACK|WITH|SET|LOCK)\b")
 SQL_CHANGES = [
     (r"(?<![<>=!:-])<(?![<>=@])", "<="),
