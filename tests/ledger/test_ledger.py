@@ -1,10 +1,11 @@
 """The book: what is charged to whom, what may be asked again, what is given back, and what is refused."""
 
+import os
 import threading
 
 import pytest
 
-from sitr.accounting import ApproximateDP, Gaussian, Laplace, PureDP, ZeroConcentrated
+from sitr.accounting import ApproximateDP, Gaussian, Laplace, PoissonSampled, PureDP, ZeroConcentrated
 from sitr.errors import (
     AlreadyAnswered,
     AlreadySpent,
@@ -19,9 +20,12 @@ from sitr.errors import (
     WrongLedger,
 )
 from sitr.ledger import Budget, Ledger, schema
+from sitr.ledger import answer as answer_module
+from sitr.ledger import grant as grant_module
 from sitr.release import Release
 
 ONE = PureDP(epsilon=1.0)
+NEXT_FORM = schema.SCHEMA_VERSION + 1
 
 
 def ask(ledger, datasets="clinic", event=ONE, analyst="amina", answer="a", **about):
@@ -382,24 +386,70 @@ def test_large_answers_are_in_files_that_are_watched(fresh_durable, tmp_path):
         ledger.create_budget("clinic", Budget(epsilon=8))
         large = bytes(2**20 + 7)
         ask(ledger, operation="large", answer=large)
-        own = tmp_path / "own.csv"
-        own.write_bytes(b"1,2\n")
-        ask(ledger, operation="own", answer=own)
         assert ledger.answer("large", analyst="amina").content == large
-        assert ledger.answer("own", analyst="amina").content == b"1,2\n"
         assert ledger.verify().valid
-        own.write_bytes(b"9,2\n")
-        with pytest.raises(LedgerDamaged, match="was changed"):
-            ledger.answer("own", analyst="amina")
-        assert not ledger.verify().valid
-        own.write_bytes(b"1,2\n")
         (file,) = (tmp_path / "answers").iterdir()
+        file.write_bytes(bytes(2**20 + 6) + b"9")
+        with pytest.raises(LedgerDamaged, match="was changed"):
+            ledger.answer("large", analyst="amina")
+        assert not ledger.verify().valid
         file.unlink()
         with pytest.raises(LedgerDamaged, match="was moved or lost"):
             ledger.answer("large", analyst="amina")
         told = ledger.verify()
         assert told.valid
         assert "1 large answers are in files that are not here" in told.remarks[0]
+
+
+@pytest.mark.parametrize("size", [4, 2**20 + 7])
+def test_of_a_file_a_copy_is_kept(ledger, tmp_path, size):
+    ledger.create_budget("clinic", Budget(epsilon=8))
+    own = tmp_path / "own.csv"
+    own.write_bytes(bytes(size))
+    ask(ledger, operation="own", answer=own)
+    own.write_bytes(b"something else")
+    assert ledger.answer("own", analyst="amina").content == bytes(size)
+    assert ledger.verify().valid
+
+
+@pytest.mark.parametrize("wrong", ["", "missing", "fifo"])
+def test_what_is_no_file_cannot_be_kept(clinic, tmp_path, wrong):
+    os.mkfifo(tmp_path / "fifo")
+    with clinic.reserve("clinic", ONE, analyst="amina", operation="q") as grant:
+        with pytest.raises(InvalidArgument, match="can still commit"):
+            grant.commit(tmp_path / wrong)
+        grant.commit("a")
+
+
+def test_an_answer_that_is_too_large_stays_charged_and_a_smaller_one_is_kept(fresh, tmp_path, monkeypatch):
+    monkeypatch.setattr(grant_module, "LARGE", 10)
+    monkeypatch.setattr(grant_module, "LARGEST", 100)
+    monkeypatch.setattr(answer_module, "LARGEST", 100)
+    (tmp_path / "large").write_bytes(bytes(101))
+    with Ledger.open(fresh(), answers=tmp_path / "answers") as ledger:
+        ledger.create_budget("clinic", Budget(epsilon=8))
+        with ledger.reserve("clinic", ONE, analyst="amina", operation="q") as grant:
+            for answer in ("x" * 101, tmp_path / "large"):
+                with pytest.raises(InvalidArgument, match=r"more than 100 bytes(.|\n)*stays charged"):
+                    grant.commit(answer)
+            ledger.answers = None
+            if not ledger.in_memory:
+                with pytest.raises(InvalidArgument, match=r"keeps up to 10(.|\n)*stays charged"):
+                    grant.commit("x" * 11)
+            grant.commit("x" * 10)
+        assert spent(ledger) == 1
+        assert ledger.verify().valid
+
+
+def test_a_request_that_is_too_large_is_not_charged(clinic):
+    many = [f"{number:0200}" for number in range(6000)]
+    deep = ONE
+    for _ in range(60):
+        deep = PoissonSampled(deep, 1.0)
+    for about in ({"event": ONE, "blocks": many}, {"event": deep}):
+        with pytest.raises(InvalidArgument, match=r"too large for an entry(.|\n)*nothing was charged"):
+            clinic.reserve("clinic", analyst="amina", **about)
+    assert spent(clinic) == 0
 
 
 # Opening
@@ -428,8 +478,8 @@ def test_a_newer_form_is_refused_and_an_older_one_is_brought_forward(fresh_durab
     with Ledger.open(url) as ledger:
         ledger.create_budget("clinic", Budget(epsilon=8))
         ask(ledger)
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda connection: ran.append(1)})
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT_FORM)
+    monkeypatch.setattr(schema, "MIGRATIONS", {NEXT_FORM - 1: lambda connection: ran.append(1)})
     for _ in range(2):
         with Ledger.open(url) as ledger:
             assert ledger.verify().valid
@@ -437,7 +487,7 @@ def test_a_newer_form_is_refused_and_an_older_one_is_brought_forward(fresh_durab
             assert [entry.kind for entry in ledger.entries()][-1] == "migrate"
     assert ran == [1]
     monkeypatch.undo()
-    with pytest.raises(WrongLedger, match="has form 2"):
+    with pytest.raises(WrongLedger, match=f"has form {NEXT_FORM}"):
         Ledger.open(url)
 
 
@@ -448,8 +498,8 @@ def test_a_migration_that_fails_changes_nothing(fresh_durable, monkeypatch):
     def fails(connection):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: fails})
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT_FORM)
+    monkeypatch.setattr(schema, "MIGRATIONS", {NEXT_FORM - 1: fails})
     with pytest.raises(ZeroDivisionError):
         Ledger.open(url)
     monkeypatch.undo()
