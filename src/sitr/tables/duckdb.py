@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import duckdb
 import ibis
@@ -70,7 +69,6 @@ class DuckDB(Source):
         self._known: dict[tuple[str, ...], Value] = {}  # public texts
         self._heads: dict[Path, Any] = {}  # of files, as they were opened
         self._careful: dict[str, str] = {}  # how to read what DuckDB's own reader may fail on
-        self._texts: WeakKeyDictionary[Value, tuple[str, Any]] = WeakKeyDictionary()  # of queries that are kept
 
     @property
     def version(self) -> str:
@@ -167,9 +165,10 @@ class DuckDB(Source):
             self._known[values] = self.sample(name, pyarrow.table({"value": list(values), "place": place}))
         return self._known[values]
 
-    def compiled(self, query: Value) -> str:
-        """DuckDB's SQL."""
-        return str(ibis.to_sql(query, dialect="duckdb"))
+    @property
+    def compiler(self) -> Any:
+        """For DuckDB's SQL."""
+        return self._connection.compiler
 
     def fetch(self, query: Value) -> Any:
         """By Arrow. What DuckDB's reader of Parquet fails on is read again, and from then on, by the careful way.
@@ -191,13 +190,10 @@ class DuckDB(Source):
         return self._fetched(query)
 
     def _fetched(self, query: Value) -> Any:
-        """What a query returns; one that is kept is compiled once."""
-        if query.op().find(InMemoryTable):  # Ibis lends the engine its rows
-            return self._connection.to_pyarrow(query)
-        if query not in self._texts:
-            self._texts[query] = str(self._connection.compile(query)), query.schema().to_pyarrow()
-        text, schema = self._texts[query]
-        return self._connection.con.sql(text).to_arrow_table().cast(schema)
+        statement = self.statement(query)
+        for known in query.op().find(InMemoryTable):  # public values, of which Ibis lends the engine the rows
+            self._connection._register_in_memory_table(known)
+        return self._connection.con.sql(statement.text).to_arrow_table().cast(statement.schema)
 
     def interrupt(self) -> None:
         """Stop the running query."""

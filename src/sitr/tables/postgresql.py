@@ -92,13 +92,14 @@ class PostgreSQL(Source):
         """By its bytes: a column may have a collation for which two texts are equal."""
         return _plain(_bytes(value.cast("string"), "UTF8"), "UTF8")
 
-    def compiled(self, query: Value) -> str:
-        """PostgreSQL's SQL."""
-        return str(self._connection.compile(query, pretty=True))
+    @property
+    def compiler(self) -> Any:
+        """For PostgreSQL's SQL."""
+        return self._connection.compiler
 
     def fetch(self, query: Value) -> Any:
         """Row by row, as Python's values: a `numeric` stays exact."""
-        text = self._connection.compile(query)
+        text = self.compiled(query)
         with self._connection.con.cursor() as cursor:
             rows = cursor.execute(text).fetchall()
         names = list(query.schema().names)

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .. import _validate
 from ..errors import Cancelled, EngineFailed, InvalidDeclaration
@@ -16,6 +17,7 @@ from .declaration import Column, Declaration, Table
 from .dialect import Dialect, Value
 from .draft import declared_type
 from .emitter import PRIME, Emitter
+from .statement import Statement, stated
 from .tally import Tally
 
 KEPT = 8  # queries
@@ -39,6 +41,7 @@ class Source(Dialect, ABC):
         self._by_row_id = any(table.row_id for table in declared.tables.values())
         # What was written lately, by the tally, which is held so that nothing else takes its identity.
         self._queries: dict[tuple[int, bool], tuple[Tally, Value]] = {}
+        self._statements: WeakKeyDictionary[Value, Statement] = WeakKeyDictionary()
 
     # What an engine has to give
 
@@ -55,9 +58,10 @@ class Source(Dialect, ABC):
     def sample(self, name: str, frame: Any) -> Value:
         """Return a small table of our own, for this connection only, made from Arrow's: the engine is tested on it."""
 
+    @property
     @abstractmethod
-    def compiled(self, query: Value) -> str:
-        """Return the text of a query."""
+    def compiler(self) -> Any:
+        """Of Ibis, for this engine."""
 
     @abstractmethod
     def fetch(self, query: Value) -> Any:
@@ -92,16 +96,31 @@ class Source(Dialect, ABC):
             for column in table.columns.values():
                 _check_column(table, column, schema)
 
-    def explain(self, tally: Tally) -> str:
-        """Return the query that a tally is answered by; nothing is run."""
-        return self.compiled(self._written(tally))
-
-    def rehearse(self, tally: Tally) -> None:
-        """Run a tally on empty tables: what cannot run fails now, before anything is charged.
+    def statement(self, query: Value) -> Statement:
+        """Return what a query is in the engine's words; one that is kept is written, and read again, once.
 
         Raises:
-            EngineFailed: It cannot run.
+            EngineFailed: The text does not say what was meant.
         """
+        if query not in self._statements:
+            self._statements[query] = stated(query, self.compiler)
+        return self._statements[query]
+
+    def compiled(self, query: Value) -> str:
+        """Return the text of a query, as it is sent."""
+        return self.statement(query).text
+
+    def explain(self, tally: Tally) -> str:
+        """Return the query that a tally is answered by; nothing is run."""
+        return self.statement(self._written(tally)).pretty
+
+    def rehearse(self, tally: Tally) -> None:
+        """Run a tally on empty tables, and read its text again: what cannot run fails now, before anything is charged.
+
+        Raises:
+            EngineFailed: It cannot run, or its text does not say what is meant.
+        """
+        self.statement(self._written(tally, _key(1) if self._by_row_id else None))
         self.answered(lambda: self._written(tally, empty=True))
 
     def run(self, tally: Tally, *, unsafe_key: int | None = None) -> Any:

@@ -21,6 +21,7 @@ from .declaration import Declaration, Table
 from .dialect import WIDE, Value
 from .lines import END, LONGEST_LINE, QUOTE, columns_of, separator_of
 from .source import Source
+from .statement import text_of
 
 DEFAULT = "local[2]"
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
@@ -132,9 +133,10 @@ class Spark(Source):
         """As decimals: Spark's sum of 64-bit numbers has 64 bits, and wraps or raises."""
         return number.cast(WIDE).sum().cast(WIDE)
 
-    def compiled(self, query: Value) -> str:
-        """Spark's SQL."""
-        return str(self._connection.compile(query, pretty=True))
+    @property
+    def compiler(self) -> Any:
+        """For Spark's SQL."""
+        return self._connection.compiler
 
     def fetch(self, query: Value) -> Any:
         """By Arrow; a time is the one on the wall, without a zone."""
@@ -148,11 +150,12 @@ class Spark(Source):
 
     def _seeded(self, query: Value) -> str:
         """The query, with a seed for each random column: Spark's own comes from the clock."""
-        tree = self._connection.compiler.to_sqlglot(query)
+        statement = self.statement(query)
+        tree = statement.tree.copy()
         for place, node in enumerate(list(tree.find_all(expressions.Rand))):
             digest = hashlib.sha256(f"{self._seed}/{place}".encode()).digest()
             node.set("this", expressions.Literal.number(int.from_bytes(digest[:8]) >> 1))
-        return str(tree.sql(dialect=self._connection.dialect))
+        return text_of(tree, statement.dialect)
 
     def interrupt(self) -> None:
         """Cancel our jobs, and nobody else's."""
