@@ -1,4 +1,4 @@
-"""Pairs of outcome laws, composed without the accountant: at 60 digits while few, then bounded from both sides.
+"""Pairs of outcome laws, composed without the accountant: at 100 digits while few, then bounded from both sides.
 
 A pair has outcomes with probabilities p and q under P and Q, and what only one of the two can produce. Merging
 outcomes is post-processing, so what it makes is dominated; spreading the outcomes of a cell to the cell's two ends,
@@ -14,15 +14,15 @@ import mpmath
 import numpy as np
 from scipy.special import ndtr
 
-DIGITS = 60
+DIGITS = 100
 MP = mpmath.mp.clone()
 MP.dps = DIGITS
 SAME = MP.mpf(10) ** (10 - DIGITS)  # ratios this near are one outcome
 
-MOST_EXACT = 2500  # products of outcomes that are made at 60 digits
+MOST_EXACT = 2500  # products of outcomes that are made at 100 digits
 MOST_BINOMIAL = 600  # repetitions of two outcomes that are summed as a binomial
 MOST_KEPT = 40  # outcomes beside which a continuous law is left whole
-CELLS = 700
+CELLS = 512
 MOST_LOSS = 600.0  # of an outcome in doubles
 TAIL = 1e-26  # what is cut off
 TINY = 1e-300
@@ -32,7 +32,7 @@ FLOOR = 1e-23  # and absolute, for tails that were cut off
 
 @dataclass(frozen=True)
 class Pairs:
-    """Outcomes with their probabilities: objects of 60 digits, or doubles."""
+    """Outcomes with their probabilities: objects of 100 digits, or doubles."""
 
     p: np.ndarray
     q: np.ndarray
@@ -105,8 +105,8 @@ class Pairs:
                     break
             return min(total, 1)
         order = np.argsort(-self.losses)
-        spent = np.cumsum(self.q[order])
-        share = np.clip(1 - (spent - x) / self.q[order], 0.0, 1.0)
+        spent = np.append(0.0, np.cumsum(self.q[order]))[:-1]
+        share = np.clip((x - spent) / self.q[order], 0.0, 1.0)
         return min(float(self.p_only + (share * self.p[order]).sum()), 1.0)
 
     def renyi(self, alpha):
@@ -126,7 +126,7 @@ EVERYTHING = Pairs.exact([], 1, 1)
 
 
 def merged(pairs):
-    """Join outcomes of one ratio, at 60 digits."""
+    """Join outcomes of one ratio, at 100 digits."""
     rows = sorted(((p / q, p, q) for p, q in zip(pairs.p, pairs.q, strict=True)), key=lambda row: row[0])
     kept = []
     for ratio, p, q in rows:
@@ -269,14 +269,14 @@ def _binomial(pairs, count):
     return merged(Pairs.exact(rows, 1 - (1 - pairs.p_only) ** count, 1 - (1 - pairs.q_only) ** count))
 
 
-# --- Continuous laws: a profile at 60 digits, and cells in doubles ----------------------------------------------------
+# --- Continuous laws: a profile at 100 digits, and cells in doubles ---------------------------------------------------
 
 
 class Continuous:
     """A continuous law that is equal in both orders: its profile, and its masses in cells of the loss."""
 
     def profile(self, epsilon):
-        """δ(ε) at 60 digits, for any real ε, as (this order, the other)."""
+        """δ(ε) at 100 digits, for any real ε, as (this order, the other)."""
         raise NotImplementedError
 
     def cells(self, above):

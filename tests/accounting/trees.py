@@ -277,7 +277,7 @@ class Question:
 def questions(draw: Drawing) -> list[Question]:
     """What one tree is asked: δ and ε always, the rest now and then."""
     asked = [Question("delta", draw.epsilon(1e4)), Question("epsilon", _asked_delta(draw)), Question("infinite_mass")]
-    if draw.chance(0.3):
+    if draw.chance(0.2):
         asked.append(Question("delta", 0.0))
     others = {
         "tradeoff": lambda: draw.random.choice([0.0, 0.5, 0.05, 1e-9, draw.random.random()]),
@@ -289,9 +289,9 @@ def questions(draw: Drawing) -> list[Question]:
         "gdp": lambda: None,
         "expected_loss": lambda: None,
     }
-    for name in draw.random.sample(sorted(others), 2):
-        asked.append(Question(name, others[name]()))
-    if draw.chance(0.25):
+    name = draw.random.choice(sorted(others))
+    asked.append(Question(name, others[name]()))
+    if draw.chance(0.15):
         size = draw.random.choice([2, 3, 5, 40])
         asked.append(Question("delta", draw.epsilon(100.0), size))
         asked.append(Question("epsilon", _asked_delta(draw), size))
@@ -304,7 +304,8 @@ def _asked_delta(draw):
     return draw.rounded(draw.logs(1e-12, 0.3))
 
 
-def drawn(seed: int) -> tuple[Tree, list[Question], Drawing]:
+def drawn(seed: int, deepest: int = 3) -> tuple[Tree, list[Question], Drawing]:
     """The tree of a seed, what is asked of it, and the numbers that are left to draw."""
     draw = Drawing(seed)
-    return tree(draw, draw.random.choice([0, 1, 1, 2, 2, 3])), questions(draw), draw
+    depth = min(draw.random.choice([0, 1, 1, 1, 2, 2, 3]), deepest)
+    return tree(draw, depth), questions(draw), draw

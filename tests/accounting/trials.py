@@ -19,12 +19,12 @@ from sitr.accounting import Bracket
 from sitr.errors import SitrError
 from tests.accounting.outcomes import MP, Normal
 from tests.accounting.trees import CLAIMS, Question, Tree, drawn
-from tests.accounting.truths import infinite_masses, truth_of
+from tests.accounting.truths import MOST_COUNT, MOST_TERMS, infinite_masses, truth_of
 
 MOST_SECONDS = 2.0  # of processor time, for one call
 GIVE_UP = 6.0  # and after so much it is stopped
 MOST_BYTES = 2**30
-NEAR = MP.mpf(10) ** -40  # relative error of what is computed at 60 digits, by far
+NEAR = MP.mpf(10) ** -40  # relative error of what is computed at 100 digits, by far
 ROUNDING = MP.mpf(10) ** -9  # allowed to floats that are no brackets
 ORDERS = (1.0, 1.5, 2.0, 8.0, 64.0)
 ANYWAY = ("epsilon", "delta", "tradeoff", "bad_outcome", "infinite_mass")  # answered for every event
@@ -65,9 +65,9 @@ class Campaign:
     slowest: list[Call] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
-    def run(self, seed):
+    def run(self, seed, deepest=3):
         """Put the tree of one seed to the accountant."""
-        tree, questions, draw = drawn(seed)
+        tree, questions, draw = drawn(seed, deepest)
         try:
             tree.event()
         except SitrError:  # a count beyond what is accepted, say
@@ -250,7 +250,7 @@ def holds_mass(tree, question, found):
 
 
 def divergence(tree, alpha):
-    """D_α from below, the larger of both orders, at 60 digits where it is known."""
+    """D_α from below, the larger of both orders, at 100 digits where it is known."""
     side = truth_of(tree).below
     if not side.is_exact or side.pairs.p_only or side.pairs.q_only or not side.pairs.p.size:
         return None
@@ -263,7 +263,10 @@ def divergence(tree, alpha):
 def is_known(tree):
     """Whether the law is known, not only bounded."""
     loose = CLAIMS | {"Exponential", "DiscreteGaussian"}
-    return not any(inner.kind in loose for inner in tree.walk())
+    counts = (count for inner in tree.walk() for _, count in inner.inside)
+    reach = (inner.get("sensitivity", 1) for inner in tree.walk())
+    few = max(counts, default=1) <= MOST_COUNT and max(reach) <= MOST_TERMS
+    return few and not any(inner.kind in loose for inner in tree.walk())
 
 
 def holds_renyi(tree, question, found):
@@ -407,13 +410,12 @@ LAWS = {
 
 
 def laws(tree, questions):
-    """Laws for one tree, chosen by what is asked of it."""
+    """A law for one tree, at what is asked of it."""
     epsilon, delta = questions[0].argument, questions[1].argument
-    chosen = [Law("inverse", delta)] if delta > 0 else []
-    name = ("monotone", "parts", "everyone", "doubled")[len(str(tree)) % 4]
-    if math.ldexp(epsilon, 1) <= 1e4:
-        chosen.append(Law(name, epsilon))
-    return chosen
+    name = ("inverse", "inverse", "monotone", "parts", "parts", "everyone", "doubled")[len(str(tree)) % 7]
+    if name == "inverse":
+        return [Law(name, delta)] if delta > 0 else []
+    return [Law(name, epsilon)] if epsilon <= 5e3 else []
 
 
 # --- Calibrations -----------------------------------------------------------------------------------------------------
@@ -464,7 +466,7 @@ class Calibrated:
 
 def calibrations(draw):
     """Now and then one."""
-    if not draw.chance(0.06):
+    if not draw.chance(0.03):
         return []
     parameter = draw.random.choice(["count", "rate", "noise"])
     return [Calibrated(parameter, draw.logs(0.05, 5), draw.rounded(draw.logs(1e-10, 0.1)), draw.random.randint(1, 50))]

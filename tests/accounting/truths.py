@@ -27,7 +27,7 @@ from tests.accounting.outcomes import (
 )
 from tests.accounting.trees import CLAIMS, Tree
 
-MOST_TERMS = 400  # points of discrete noise that are summed at 60 digits
+MOST_TERMS = 400  # points of discrete noise that are summed at 100 digits
 MOST_COUNT = 5000  # repetitions, beyond which only Gaussian noise is followed
 CANCELLING = 700  # digits, where small differences are taken of numbers near one
 BOTH = (False, True)
@@ -315,7 +315,7 @@ def _cut(p, q, ratios, above):
 
 
 def infinite_masses(tree):
-    """What P alone, and Q alone, can produce, at 60 digits; of a claim, what it says."""
+    """What P alone, and Q alone, can produce, at 100 digits; of a claim, what it says."""
     if tree.kind == "Composed":
         rows = [(infinite_masses(inner), count) for inner, count in tree.inside]
         return tuple(-MP.expm1(MP.fsum(_log_rest(row[i], count) for row, count in rows)) for i in (0, 1))
