@@ -33,6 +33,7 @@ EQUIVALENT = Path(__file__).with_name("mutants_equivalent.toml")
 MOST_SURVIVORS = 0.05
 LONGEST = 60.0  # seconds of tests for one mutant; those that come later in their order are not run
 ACCOUNTANT = "accounting/test_laws.py accounting/test_curve.py accounting/test_attacks.py accounting/test_references.py"
+ENGINES = "accounting/engines/*.py accounting/test_orders.py"
 QUERIES = (
     "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py"
 )
@@ -41,7 +42,7 @@ BOOK = "ledger/*.py faults/test_storage.py"
 FILES = {
     "accounting/filters.py": "accounting/test_filters.py ledger/test_budget.py ledger/test_model.py",
     "accounting/parts.py": f"accounting/test_parts.py accounting/test_events.py {ACCOUNTANT}",
-    "accounting/engines/solve*.py accounting/engines/ways*.py": f"accounting/engines/*.py accounting/test_orders.py {ACCOUNTANT}",
+    "accounting/engines/solve*.py accounting/engines/ways*.py": f"{ENGINES} {ACCOUNTANT}",
     "mechanisms/samplers/*.py": "mechanisms/samplers/*.py mechanisms/test_additive.py mechanisms/test_attacks.py",
     "mechanisms/sums.py": "mechanisms/test_sums.py mechanisms/test_rows.py mechanisms/test_attacks.py",
     "query/noise.py": f"query/test_noise.py query/test_planner.py query/test_designs.py query/test_audit.py {QUERIES}",
