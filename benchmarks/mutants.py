@@ -37,7 +37,7 @@ ENGINES = "accounting/engines/*.py accounting/test_orders.py"
 QUERIES = (
     "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py"
 )
-BOOK = "ledger/*.py faults/test_storage.py"
+BOOK = "ledger/*.py faults/test_storage.py faults/test_forks.py"
 # Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
 FILES = {
     "accounting/filters.py": "accounting/test_filters.py ledger/test_budget.py ledger/test_model.py",

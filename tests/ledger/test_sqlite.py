@@ -74,6 +74,15 @@ def test_files_that_hold_no_book(tmp_path):
         Ledger.open(other)
 
 
+@pytest.mark.parametrize("lost", ["entry", "book"])
+def test_a_book_that_lost_its_first_lines(path, lost):
+    with Ledger.open(path) as ledger, ledger.store.transaction() as connection:
+        connection.exec_driver_sql(f"DROP TRIGGER {lost}_no_delete")
+        connection.exec_driver_sql(f"DELETE FROM {lost}")
+    with pytest.raises(LedgerDamaged, match="has no first entry, or says twice which book it is"):
+        Ledger.open(path)
+
+
 def test_a_book_of_a_newer_form_is_not_written_to_by_whoever_has_it_open(path):
     with Ledger.open(path) as ledger:
         with ledger.store.transaction() as connection:
