@@ -33,15 +33,16 @@ EQUIVALENT = Path(__file__).with_name("mutants_equivalent.toml")
 MOST_SURVIVORS = 0.05
 LONGEST = 60.0  # seconds of tests for one mutant; those that come later in their order are not run
 ACCOUNTANT = "accounting/test_laws.py accounting/test_curve.py accounting/test_attacks.py accounting/test_references.py"
+ENGINES = "accounting/engines/*.py accounting/test_orders.py"
 QUERIES = (
     "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py"
 )
-BOOK = "ledger/*.py faults/test_storage.py"
+BOOK = "ledger/*.py faults/test_storage.py faults/test_forks.py"
 # Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
 FILES = {
     "accounting/filters.py": "accounting/test_filters.py ledger/test_budget.py ledger/test_model.py",
     "accounting/parts.py": f"accounting/test_parts.py accounting/test_events.py {ACCOUNTANT}",
-    "accounting/engines/solve*.py": f"accounting/engines/*.py accounting/test_orders.py {ACCOUNTANT}",
+    "accounting/engines/solve*.py accounting/engines/ways*.py": f"{ENGINES} {ACCOUNTANT}",
     "mechanisms/samplers/*.py": "mechanisms/samplers/*.py mechanisms/test_additive.py mechanisms/test_attacks.py",
     "mechanisms/sums.py": "mechanisms/test_sums.py mechanisms/test_rows.py mechanisms/test_attacks.py",
     "query/noise.py": f"query/test_noise.py query/test_planner.py query/test_designs.py query/test_audit.py {QUERIES}",
@@ -110,10 +111,11 @@ def _shared(one: str, other: str) -> int:
 def targets(only: str) -> list[Target]:
     """Return the files; a pattern that finds none is a mistake here, as the file was moved or cut in two."""
     found = []
-    for pattern, tests in FILES.items():
-        paths = sorted(path for path in (ROOT / PACKAGE).glob(pattern) if path.stat().st_size > 200)
+    for patterns, tests in FILES.items():
+        matches = [path for pattern in patterns.split() for path in (ROOT / PACKAGE).glob(pattern)]
+        paths = sorted(path for path in matches if path.name != "__init__.py")
         if not paths:
-            raise SystemExit(f"benchmarks/mutants.py: no file is named {PACKAGE}/{pattern} any more; say where it went")
+            raise SystemExit(f"benchmarks/mutants.py: no file is named {patterns} any more; say where it went")
         for path in paths:
             name = str(path.relative_to(ROOT))
             if only in name:

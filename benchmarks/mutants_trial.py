@@ -54,6 +54,7 @@ ADDRESS_SPACE = 6 << 30  # a mutant may ask for anything; an engine reserves mor
 MEMORY = Path("/dev/shm")  # files of tests, where there is such a place: to sync them costs nothing
 PR_SET_CHILD_SUBREAPER = 36
 MOST_CALLS = 200  # of one function in one test, of which the lines are traced
+MOST_TRACED = 300_000  # calls of any function in one test; what it runs after them it has mostly run before
 
 
 def warm_up() -> None:
@@ -245,6 +246,7 @@ class Tracer:
         self._files, self._server = files, server  # the names of files by their paths
         self._lines: set[tuple[str, int]] = set()
         self._calls: Counter[CodeType] = Counter()
+        self._left = MOST_TRACED
         self._fixtures: dict[str, set[tuple[str, int]]] = {}
         self._caches: list[Any] | None = None
         self.found: dict[str, Any] = {}
@@ -260,6 +262,7 @@ class Tracer:
         self._empty_caches()
         self._lines = set()
         self._calls.clear()
+        self._left = MOST_TRACED
         began = time.process_time()
         threading.settrace(self._enter)
         sys.settrace(self._enter)
@@ -287,6 +290,9 @@ class Tracer:
 
     def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
+        self._left -= 1
+        if self._left < 0:
+            sys.settrace(None)  # of this thread; the next test begins anew
         if code.co_filename not in self._files:
             return None
         self._calls[code] += 1

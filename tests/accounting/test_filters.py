@@ -6,6 +6,7 @@ import json
 import math
 import random
 import weakref
+from fractions import Fraction
 
 import mpmath
 import pytest
@@ -612,3 +613,92 @@ def test_a_limit_at_an_order_that_is_fixed_keeps_the_promise(epsilon, delta, alp
     assert fixed.alpha == alpha
     assert fixed.guarantee().epsilon(delta).upper <= epsilon * (1 + 1e-9)
     assert fixed.epsilon / fixed.alpha <= best.epsilon / best.alpha * (1 + 1e-9)  # the room for Gaussian noise
+
+
+# Whole numbers: everything that a ledger adds up, by exact fractions.
+
+
+limits = st.floats(1e-3, 1e3)
+shares = st.floats(1e-12, 1.0)
+HAIR = Fraction(1, 2**50)
+
+
+@given(limits, shares, shares, st.floats(1e-9, 0.4))
+def test_a_charge_is_the_cost_over_the_limit_rounded_up(limit, share, delta_share, delta):
+    cost, mass = limit * share, delta * delta_share
+    exact = math.ceil(Fraction(cost) / Fraction(limit) * WHOLE)
+    assert PureFilter(limit, delta).units(PureDP(cost)) == (exact, 0)
+    units = PureFilter(limit, delta).units(ApproximateDP(cost, mass))
+    assert units[0] == exact
+    assert units[1] == pytest.approx(mass / delta * WHOLE, rel=1e-12, abs=1)
+
+
+@pytest.mark.parametrize("make", FILTERS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_filter_admits_up_to_the_last_unit(make, place):
+    """Of either limit: what is used and what is asked add up to `MOST`, and not to one unit more."""
+    event = ApproximateDP(1e-3, 1e-5)
+    asked = make().units(event)
+    for over in (0, 1):
+        book = make()
+        used = [0, 0]
+        used[place] = MOST - asked[place] + over
+        book.used = tuple(used)
+        assert book.admits(event) == (over == 0)
+        if over:
+            with pytest.raises(BudgetExceeded, match="delta: " if place else f"{book.parameter}: "):
+                book.charge(event)
+            assert book.used == tuple(used)
+        else:
+            book.charge(event)
+            assert (book.used[place], book.used[1 - place]) == (MOST, asked[1 - place])
+
+
+@given(st.integers(0, MOST), st.integers(0, MOST), limits)
+def test_what_was_spent_rounds_up_and_what_is_left_rounds_down(used, mass, limit):
+    for book in (PureFilter(limit, 1e-3), ZCDPFilter(limit, 1e-3), GDPFilter(limit, 1e-3)):
+        book.used = (used, mass)
+        spent, left = book.spent(), book.remaining()
+        for name, most, units, power in (
+            (book.parameter, Fraction(book.limit), used, book.power),
+            ("delta", Fraction(1e-3), mass, 1),
+        ):
+            exact, full = most * units / WHOLE, Fraction(getattr(book, name))
+            assert spent[name] <= full
+            assert min(exact, full**power) <= Fraction(spent[name]) ** power <= exact * (1 + HAIR) + HAIR**6
+            assert Fraction(left[name]) ** power <= max(most - exact, 0)
+            assert Fraction(left[name]) ** power >= (most - exact) * (1 - HAIR)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+@pytest.mark.parametrize("slack", [1e-12, 1e-6, 0.1])
+def test_the_advanced_filter_is_its_theorem(epsilon, slack):
+    """√(2 ln(1/δ') S) + S/2 is ε where S is the limit, and what was spent where S was used; by 50 digits."""
+    book = AdvancedFilter(epsilon, slack)
+
+    def promised(summed):
+        with mpmath.workdps(50):
+            return mpmath.sqrt(-2 * mpmath.log(mpmath.mpf(slack)) * summed) + summed / 2
+
+    assert float(promised(mpmath.mpf(book.limit))) == pytest.approx(epsilon, rel=1e-13)
+    for share in (1e-6, 0.3, 0.9):
+        book.used = (int(share * WHOLE), 0)
+        truth = promised(mpmath.mpf(book.limit) * book.used[0] / WHOLE)
+        assert truth <= book.spent()["epsilon"] <= truth * (1 + 1e-14)
+    assert book.guarantee().at_delta == slack
+    assert 0 < book.guarantee().at_epsilon / epsilon - 1 < 2.0**-38
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (10.0, 1e-3)])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+def test_the_filter_that_is_chosen_promises_what_was_asked_for_and_hardly_less(epsilon, delta, share):
+    """D_α at the order becomes ε = D + ln((α-1)/α) - (ln δ' + ln α)/(α-1) (THEORY 3.2), by 50 digits."""
+    book = choose_filter(epsilon, delta, delta_share=share)
+    with mpmath.workdps(50):
+        order, left = mpmath.mpf(book.alpha), mpmath.mpf(delta) * (1 - mpmath.mpf(share))
+        most = book.epsilon * (1 + mpmath.mpf(2) ** -39)
+        promised = most + mpmath.log((order - 1) / order) - (mpmath.log(left) + mpmath.log(order)) / (order - 1)
+        assert epsilon * (1 - 1e-9) < promised <= epsilon
+    assert delta * share * (1 - 1e-9) <= book.delta * (1 + 2.0**-39) <= delta * share
+    beside = [choose_filter(epsilon, delta, delta_share=share, alpha=1 + (book.alpha - 1) * by) for by in (0.98, 1.02)]
+    assert book.epsilon / book.alpha >= max(one.epsilon / one.alpha for one in beside)

@@ -34,6 +34,7 @@ def test_a_new_book_is_one_file_of_its_owner(path, tmp_path):
 
 def test_a_book_is_not_made_over_another(path):
     with Ledger.open(path) as ledger:
+        path.with_name("book.db-journal").touch()  # the log of a process that made it just now
         ledger.store.make("0" * 32, "{}")
         assert ledger.store.identity().id == ledger.id != "0" * 32
         assert ledger.spent("clinic").value == 0
@@ -72,6 +73,15 @@ def test_files_that_hold_no_book(tmp_path):
         Ledger.open(empty)
     with pytest.raises(LedgerDamaged, match="an SQLite file, but no ledger"):
         Ledger.open(other)
+
+
+@pytest.mark.parametrize("lost", ["entry", "book"])
+def test_a_book_that_lost_its_first_lines(path, lost):
+    with Ledger.open(path) as ledger, ledger.store.transaction() as connection:
+        connection.exec_driver_sql(f"DROP TRIGGER {lost}_no_delete")
+        connection.exec_driver_sql(f"DELETE FROM {lost}")
+    with pytest.raises(LedgerDamaged, match="has no first entry, or says twice which book it is"):
+        Ledger.open(path)
 
 
 def test_a_book_of_a_newer_form_is_not_written_to_by_whoever_has_it_open(path):

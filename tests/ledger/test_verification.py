@@ -144,6 +144,8 @@ def test_answers_that_are_changed_or_taken_out_or_put_in(url):
         ledger.answer("q0", analyst="amina")
     tamper(url, "DELETE FROM answer WHERE operation = 'q0'")
     assert "the answer to operation 'q0' is gone" in found(url).problem
+    tamper(url, "DELETE FROM answer WHERE operation = 'q1'")
+    assert "the answer to operation 'q0' is gone" in found(url).problem
     put = "INSERT INTO answer (operation, media, content) VALUES ('reserved', 'text/plain', :new)"
     tamper(url, (put, {"new": b"x"}))
     assert not found(url)
@@ -350,8 +352,8 @@ def test_a_clock_that_was_set_back_is_a_remark_and_one_that_stands_still_is_none
 def test_of_very_many_faults_and_remarks_a_hundred_are_told():
     with Ledger.open("memory://") as ledger, ledger.store.transaction() as connection:
         rows, previous = [], connection.exec_driver_sql("SELECT hash FROM entry").scalar()
-        for seq in range(2, 302):
-            at = f"2020-01-01T00:00:00.{1000 - seq:06}+00:00"
+        for seq in range(2, 1102):
+            at = f"2020-01-01T00:00:00.{2000 - seq:06}+00:00"
             entry = Entry(seq, at, "open", None, None, "{}", "")
             previous = entry_hash(ledger.id, previous, entry)
             rows.append(replace(entry, hash=previous))
