@@ -12,7 +12,8 @@ from sitr.tables.duckdb import MOST_PLACES
 from sitr.tables.expressions import Column
 from sitr.tables.relations import Scan
 from sitr.tables.tally import Key, Tally
-from tests.tables import clinic
+from tests.tables import clinic, engines
+from tests.tables.conftest import PARAMS
 from tests.tables.exact import database, exact
 
 
@@ -109,3 +110,31 @@ def test_long_lists_and_missing_keys_are_compared_as_they_are():
         found = source.run(Tally(Scan("labs"), (key,), None, {})).to_pylist()
         counted = {row["key0"]: int(row["sum0"]) for row in found}
         assert counted == {ward: wards.count(ward) for ward in listed if ward in wards}
+
+
+WHO = {"type": "string"}
+NAMED = pyarrow.table(
+    {
+        "who": pyarrow.array([b"a", b"\xff1", b"\xff2", b"\xfe", b"b", None] * 8, pyarrow.binary()).view(
+            pyarrow.string()
+        ),
+        "id": pyarrow.array(range(48), pyarrow.int64()),
+    }
+)
+READING = [name for name in PARAMS if name != "postgresql"]  # which holds no such text
+
+
+@pytest.mark.parametrize("engine", READING)
+def test_people_whose_name_is_no_text_are_nobody(engine):
+    """They would be one person together: one more of them would move others' rows out of the bound."""
+    tables = {"visits": NAMED, "doses": pyarrow.table({"visit": pyarrow.array(range(48), pyarrow.int64())})}
+    visits = {"unit": "who", "max_rows_per_unit": 5, "columns": {"who": WHO, "id": {"type": "integer"}}}
+    doses = {
+        "unit": {"through": "visits", "on": {"visit": "id"}},
+        "max_rows_per_unit": 5,
+        "columns": {"visit": {"type": "integer"}},
+    }
+    with engines.asked(engine, tables, {"tables": {"visits": visits, "doses": doses}}) as one:
+        for name in tables:
+            question = one.table(name).aggregate(x=sitr.count(), units=sitr.count_units())
+            assert (exact(question), exact(question, "units")) == ([10.0], [2.0])

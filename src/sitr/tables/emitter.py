@@ -32,11 +32,12 @@ from .relations import (
     rows_per_unit,
     table_of,
 )
+from .statement import PLACE, UNIT
 from .tally import THERE, Key, Measure, Powers, Tally
 from .values import Rows
 
 LONG_LIST = 1000  # values; a longer list of keys is a table of its own, not written out
-UNIT, ORDER = "unit", "chosen_by"
+ORDER = "chosen_by"
 PRIME = 2**31 - 1
 FAR = 2**32  # steps: how far one row may move the sum of its unit, before that is clipped
 NOTHINGS: dict[str, Any] = {
@@ -140,12 +141,12 @@ class Emitter:
     def _scan(self, table: Table) -> Rows:
         source = self.table(table)
         names = {name: f"c{place}" for place, name in enumerate(table.columns)}
-        if isinstance(table.unit, str):
-            source = source.filter(source[table.unit].notnull())
         columns = {names[name]: self._column(source[name], column.domain) for name, column in table.columns.items()}
         if isinstance(table.unit, str):
             columns[UNIT] = self._unit(source[table.unit])
         made = source.select(**columns)
+        if isinstance(table.unit, str):
+            made = made.filter(made[UNIT].notnull())
         for name, column in table.columns.items():
             if column.domain.required:
                 made = made.filter(made[names[name]].notnull())
@@ -170,6 +171,7 @@ class Emitter:
         return self.dialect.text(value if value.type().is_string() else value.cast("string"))
 
     def _unit(self, value: Value) -> Value:
+        """What names a unit. Who has none is dropped after it is made: else all whose name is no text were one."""
         return self._text(value) if value.type().is_string() or value.type().is_uuid() else value
 
     def _moment(self, value: Value, kind: str) -> Value:
@@ -183,12 +185,12 @@ class Emitter:
     def _with_unit(self, table: Value, names: Mapping[str, str], path: KeyPath) -> Value:
         through = table_of(self.declared, path.table)
         other = self.table(through)
-        other = other.filter(other[str(through.unit)].notnull())
         keys = {f"there{place}": through.columns[name] for place, (_, name) in enumerate(path.columns)}
         there = other.select(
             **{name: self._column(other[column.name], column.domain) for name, column in keys.items()},
             **{UNIT: self._unit(other[str(through.unit)])},
-        ).distinct()
+        )
+        there = there.filter(there[UNIT].notnull()).distinct()
         on = [
             joinable(table[names[here]]) == joinable(there[f"there{place}"])
             for place, (here, _) in enumerate(path.columns)
@@ -198,8 +200,8 @@ class Emitter:
     @staticmethod
     def _once(table: Value, key: list[str]) -> Value:
         rest = [table[name] for name in table.columns if name not in key]
-        numbered = table.mutate(place=ibis.row_number().over(group_by=key, order_by=rest or key))
-        return numbered.filter(numbered["place"] < 1).drop("place")
+        numbered = table.mutate(**{PLACE: ibis.row_number().over(group_by=key, order_by=rest or key)})
+        return numbered.filter(numbered[PLACE] < 1).drop(PLACE)
 
     @staticmethod
     def _derived(source: Rows, relation: Derive) -> Rows:
@@ -272,9 +274,9 @@ class Emitter:
         chosen = table.mutate(**{ORDER: order})
         # Two rows of one id are told apart by what they hold: the choice depends on the rows of the unit alone.
         ties = [chosen[name] for name in table.columns if name not in by] if self._mixes(table, row_id) else []
-        numbered = chosen.mutate(place=ibis.row_number().over(group_by=by, order_by=[chosen[ORDER], *ties]))
+        numbered = chosen.mutate(**{PLACE: ibis.row_number().over(group_by=by, order_by=[chosen[ORDER], *ties])})
         # Ibis counts from 0, and the test is `place < most`: DuckDB has a slower plan for `row_number() <= most`.
-        return numbered.filter(numbered["place"] < most).drop("place", ORDER)
+        return numbered.filter(numbered[PLACE] < most).drop(PLACE, ORDER)
 
     def _order(self, table: Value, row_id: str | None) -> Value:
         if not self._mixes(table, row_id):
