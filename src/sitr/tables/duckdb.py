@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from .arrow import checked_together, decoded, frame_of, handed, parquet_of, read
 from .declaration import Declaration, Table
 from .dialect import Value
 from .lines import Lines, columns_of, separator_of
-from .source import Source
+from .source import Source, not_after_fork
 from .tally import Tally
 
 MOST_PLACES = 10_000  # public texts that are kept as a table
@@ -30,6 +31,7 @@ MOST_PLACES = 10_000  # public texts that are kept as a table
 BELIEVING = ("statistics_propagation", "filter_pushdown", "join_filter_pushdown")
 WRONG = ("top_n_window_elimination",)  # without filter_pushdown it keeps one row too few (DuckDB 1.5.6)
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
+_opened_by: dict[Path, int] = {}  # which process opened a database first: DuckDB keeps one of each for all that ask
 
 
 def _encode(text: str) -> Any:
@@ -59,16 +61,20 @@ class DuckDB(Source):
         self, declared: Declaration, frames: Mapping[str, Any] | None = None, *, memory: str | None = None
     ) -> None:
         super().__init__(declared)
-        self._connection = _connected(declared)
-        self._connection.raw_sql(f"SET disabled_optimizers = '{','.join(BELIEVING + WRONG)}'")
-        if memory is not None:
-            if not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
-                raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
-            self._connection.raw_sql(f"SET memory_limit = '{memory}'")
+        if memory is not None and not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
+            raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
+        self._memory = memory
         self._frames = {name: frame_of(name, frame) for name, frame in (frames or {}).items()}
+        self._heads: dict[Path, Any] = {}  # of files, as they were opened
+        self._connect()
+
+    def _connect(self) -> None:
+        self._connection = _connected(self.declared)
+        self._connection.raw_sql(f"SET disabled_optimizers = '{','.join(BELIEVING + WRONG)}'")
+        if self._memory is not None:
+            self._connection.raw_sql(f"SET memory_limit = '{self._memory}'")
         self._tables: dict[str, Value] = {}
         self._known: dict[tuple[str, ...], Value] = {}  # public texts
-        self._heads: dict[Path, Any] = {}  # of files, as they were opened
         self._careful: dict[str, str] = {}  # how to read what DuckDB's own reader may fail on
         self._texts: WeakKeyDictionary[Value, tuple[str, Any]] = WeakKeyDictionary()  # of queries that are kept
 
@@ -95,7 +101,7 @@ class DuckDB(Source):
         if not table.source.lower().endswith(FILES):
             return self._connection.table(table.source)
         path = self.declared.folder / table.source
-        self._heads[path] = _head(path)
+        self._heads.setdefault(path, _head(path))  # in a forked process, that of its parent
         if table.source.lower().endswith(".parquet"):
             return self._parquet(name, parquet_of(path), table)
         return self._text(name, Lines(path), table)
@@ -214,7 +220,11 @@ class DuckDB(Source):
         """
         self._connection.raw_sql(f"SELECT setseed({2 * seed / 2**63 - 1!r})")
 
-    def close(self) -> None:
+    def renew(self) -> None:
+        """In a database of its own, with the same files and frames."""
+        self._connect()
+
+    def disconnect(self) -> None:
         """Close the database."""
         self._connection.disconnect()
 
@@ -234,6 +244,8 @@ def _connected(declared: Declaration) -> Value:
     path = declared.folder / declared.address
     if not Path(path).exists():
         raise InvalidDeclaration(f"connection.address: there is no database at {path}.")
+    if _opened_by.setdefault(path.resolve(), os.getpid()) != os.getpid():
+        raise not_after_fork(f"connection.address: {path}")  # DuckDB would hand out what it has open
     try:
         return ibis.duckdb.connect(str(path), read_only=True)
     except Exception:

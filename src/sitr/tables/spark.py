@@ -20,7 +20,7 @@ from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
 from .dialect import WIDE, Value
 from .lines import END, LONGEST_LINE, QUOTE, columns_of, separator_of
-from .source import Source
+from .source import Source, not_after_fork
 
 DEFAULT = "local[2]"
 FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
@@ -38,6 +38,7 @@ SETTINGS = {
 ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 _numbers = itertools.count(1)
 _starting = threading.Lock()
+_connected_by: set[int] = set()  # the process that has, or had, a context
 
 
 def _from_utc_timestamp(moment: Any, zone: str) -> Any:
@@ -162,7 +163,11 @@ class Spark(Source):
         """For the random columns of the queries that follow."""
         self._seed = seed
 
-    def close(self) -> None:
+    def renew(self) -> None:
+        """Not at all: the context is the parent's."""
+        raise not_after_fork("Spark")
+
+    def disconnect(self) -> None:
         """Forget the tables; the context stays, since it may not be ours, and takes long to start."""
         for name in self._views:
             self._session.catalog.dropTempView(name)
@@ -211,7 +216,10 @@ def _session(master: str) -> Any:
         raise MissingExtra("tables in Spark need pyspark.", do="pip install 'sitr[spark]', and Java 17 or later.")
     from pyspark.sql import SparkSession
 
+    if _connected_by and os.getpid() not in _connected_by:
+        raise not_after_fork("Spark")
     with _starting:
+        _connected_by.add(os.getpid())
         running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
         if running is None or running._sc._jsc is None:
             running = _started(master)
