@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from .dialect import Value
 from .files import FILES, head_of, is_file, is_parquet
 from .lines import Lines, columns_of, separator_of
 from .origins import Origin, origins_of_files, refused_view
-from .source import Source
+from .source import Source, not_after_fork
 
 MOST_PLACES = 10_000  # public texts that are kept as a table
 # What a file says of its least and largest values is not believed: by it, a clip would be left out, and parts of a file
@@ -40,6 +41,7 @@ RELATIONS = """
 """
 # Of a view that picks columns of one table, and does nothing else.
 PICKING = {"Create", "Schema", "Select", "From", "Table", "TableAlias", "Identifier", "Column", "Alias", "Star"}
+_opened_by: dict[Path, int] = {}  # which process opened a database first: DuckDB keeps one of each for all that ask
 
 
 def _encode(text: str) -> Any:
@@ -70,15 +72,19 @@ class DuckDB(Source):
         self, declared: Declaration, frames: Mapping[str, Any] | None = None, *, memory: str | None = None
     ) -> None:
         super().__init__(declared)
-        self._connection = _connected(declared)
-        self._connection.raw_sql(f"SET disabled_optimizers = '{','.join(BELIEVING + WRONG)}'")
-        self._connection.raw_sql("SET python_enable_replacements = false")  # a name is no variable of the process
-        if memory is not None:
-            if not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
-                raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
-            self._connection.raw_sql(f"SET memory_limit = '{memory}'")
+        if memory is not None and not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
+            raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
+        self._memory = memory
         self._given = dict(frames or {})
         self._frames = {name: frame_of(name, frame) for name, frame in self._given.items()}
+        self._connect()
+
+    def _connect(self) -> None:
+        self._connection = _connected(self.declared)
+        self._connection.raw_sql(f"SET disabled_optimizers = '{','.join(BELIEVING + WRONG)}'")
+        self._connection.raw_sql("SET python_enable_replacements = false")  # a name is no variable of the process
+        if self._memory is not None:
+            self._connection.raw_sql(f"SET memory_limit = '{self._memory}'")
         self._tables: dict[str, Value] = {}
         self._known: dict[tuple[str, ...], Value] = {}  # public texts
         self._catalogue: dict[tuple[str, str], str | None] | None = None
@@ -259,7 +265,11 @@ class DuckDB(Source):
         """
         self._connection.raw_sql(f"SELECT setseed({2 * seed / 2**63 - 1!r})")
 
-    def close(self) -> None:
+    def renew(self) -> None:
+        """In a database of its own, with the same files and frames."""
+        self._connect()
+
+    def disconnect(self) -> None:
         """Close the database."""
         self._connection.disconnect()
 
@@ -279,6 +289,8 @@ def _connected(declared: Declaration) -> Value:
     path = declared.folder / declared.address
     if not Path(path).exists():
         raise InvalidDeclaration(f"connection.address: there is no database at {path}.")
+    if _opened_by.setdefault(path.resolve(), os.getpid()) != os.getpid():
+        raise not_after_fork(f"connection.address: {path}")  # DuckDB would hand out what it has open
     try:
         connection = ibis.duckdb.connect(str(path), read_only=True)
         if connection.con.execute(KIND).fetchone() == ("duckdb",):  # it opens other kinds too, whose rows may fail

@@ -49,8 +49,9 @@ class Opened:
         self._heads: dict[str, tuple[Callable[[], Any], Any]] = {}
 
     def keep(self, path: str, head: Callable[[], Any]) -> None:
-        """Remember what a file says of itself now; `head` reads it again later."""
-        self._heads[path] = head, head()
+        """Remember what a file says of itself when it is first opened; `head` reads it again later."""
+        if path not in self._heads:  # it is opened again in a forked process, which believes what its parent saw
+            self._heads[path] = head, head()
 
     def check(self) -> None:
         """Hold each file against what it was.

@@ -94,7 +94,11 @@ class PostgreSQL(Source):
 
     def __init__(self, declared: Declaration) -> None:
         super().__init__(declared)
-        self._connection = _connected(declared)
+        self.renew()
+
+    def renew(self) -> None:
+        """On a connection of its own."""
+        self._connection = _connected(self.declared)
         _check_encoding(self._connection)
         self._tables: dict[str, Value] = {}
 
@@ -186,7 +190,7 @@ class PostgreSQL(Source):
         with self._connection.con.cursor() as cursor:
             cursor.execute(f"SELECT setseed({2 * seed / 2**63 - 1!r})")
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
         """Close the connection."""
         self._connection.disconnect()
 

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from .. import _validate
-from ..errors import Cancelled, EngineFailed, InvalidDeclaration
+from ..errors import Cancelled, EngineFailed, InvalidDeclaration, NotAllowed
 from .declaration import Column, Declaration, Table
 from .dialect import Dialect, Value
 from .draft import declared_type
 from .emitter import PRIME, Emitter
 from .files import Opened
+from .job import TICK, Job
 from .origins import Origin, check_origins
 from .statement import Statement, stated
 from .tally import Tally
 
 KEPT = 8  # queries
-TICK = 0.1  # seconds between two looks at whether the user wants to stop
 log = logging.getLogger(__name__)
 
 
@@ -38,15 +39,22 @@ class Source(Dialect, ABC):
 
     engine: str
     sources: str
+    _connection: Value
 
     def __init__(self, declared: Declaration) -> None:
         self.declared = declared
         self._files = Opened()
-        self._lock = threading.Lock()
+        self._forked = False
+        self._begin()
         self._by_row_id = any(table.row_id for table in declared.tables.values())
         # What was written lately, by the tally, which is held so that nothing else takes its identity.
         self._queries: dict[tuple[int, bool], tuple[Tally, Value]] = {}
         self._statements: WeakKeyDictionary[Value, Statement] = WeakKeyDictionary()
+        _sources.add(self)
+
+    def _begin(self) -> None:
+        self._turn = threading.Lock()  # held by the thread that works in the engine
+        self._renewing = threading.Lock()
 
     # What an engine has to give
 
@@ -93,10 +101,39 @@ class Source(Dialect, ABC):
         """Seed the engine's generator anew, from 63 fresh bits."""
 
     @abstractmethod
-    def close(self) -> None:
+    def renew(self) -> None:
+        """Connect anew, in a forked process, and forget all that belongs to the old connection, which is not closed.
+
+        Raises:
+            NotAllowed: That cannot be done.
+        """
+
+    @abstractmethod
+    def disconnect(self) -> None:
         """Give the connection back."""
 
     # What all of them do
+
+    def close(self) -> None:
+        """Give the connection back, if it is ours: to close that of a parent process would do harm."""
+        if not self._forked:
+            self.disconnect()
+
+    def in_child(self) -> None:
+        """Begin anew, in a forked process: threads that held a lock, or worked in the engine, are not here."""
+        self._forked = True
+        self._begin()
+
+    def _connected(self) -> None:
+        """Connect anew, where the connection is that of a parent process: two must not talk on one."""
+        if not self._forked:
+            return
+        with self._renewing:
+            if self._forked:
+                _parents.append(self._connection)
+                self._queries = {}
+                self.renew()
+                self._forked = False
 
     def check(self) -> None:
         """Hold the engine against what we need of one, and the declared columns against its own.
@@ -161,6 +198,7 @@ class Source(Dialect, ABC):
 
     def _written(self, tally: Tally, key: tuple[int, int, int] | None = None, *, empty: bool = False) -> Value:
         """The query of a tally; without a key it is the same each time, and written once."""
+        self._connected()
         if key is not None:
             return self._emitter(key).tally(tally)
         kept = self._queries.get((id(tally), empty))
@@ -207,8 +245,7 @@ class Source(Dialect, ABC):
                 self.reseed(seed)
             return self.fetch(query())
 
-        with self._lock:
-            return self.guarded(work)
+        return self.guarded(work)
 
     def guarded(self, work: Callable[[], Any]) -> Any:
         """Do what an engine does, in a thread, so that Ctrl-C reaches us; nothing that it says leaves.
@@ -217,46 +254,61 @@ class Source(Dialect, ABC):
             EngineFailed: The engine did not answer.
             Cancelled: The user stopped it.
         """
-        done: list[Any] = []
-        finished = threading.Event()  # a thread whose `join` is interrupted passes for dead in Python 3.11
-
-        def job() -> None:
-            try:
-                done.append(work())
-            except BaseException:  # whatever it is, it may quote a value
-                log.debug("%s failed", self.engine)
-            finally:
-                finished.set()
-
-        threading.Thread(target=job, daemon=True).start()
-        stopped = False
-        while not finished.is_set():
-            try:
-                if stopped:  # again and again: what was asked to stop may not have begun yet
-                    self._interrupted()
-                finished.wait(TICK)
-            except KeyboardInterrupt:
-                stopped = True
+        self._connected()
+        job, stopped = Job(work, self._turn, self._interrupted), False
+        try:
+            while not job.ended.is_set():
+                try:
+                    job.begin()
+                    if stopped:
+                        job.stop()
+                    job.ended.wait(TICK)
+                except KeyboardInterrupt:
+                    stopped = True
+        except KeyboardInterrupt:  # between two of these lines: the thread has the engine until it has ended
+            stopped = True
+            job.stop()
         if stopped:
-            done.clear()  # it may have ended in time, and tracebacks can show variables
+            job.done.clear()  # it may have ended in time, and tracebacks can show variables
             raise Cancelled(
                 "the query was stopped.",
                 why="it may have read rows, so what it was charged stays.",
                 do="ask again under a new operation id: that is charged anew.",
             )
-        if not done:
+        if not job.done:
             raise EngineFailed(
                 f"{self.engine} could not answer.",
                 why="its own message is not shown, since it may hold values of the data.",
                 do="look into the engine's own log, if you may read it; `sitr doctor` tests the engines.",
             )
-        return done[0]
+        return job.done[0]
 
     def _interrupted(self) -> None:
         try:
             self.interrupt()
         except Exception:
             log.debug("the engine could not be asked to stop")
+
+
+_sources: WeakSet[Source] = WeakSet()
+_parents: list[Value] = []  # connections of parent processes, which must not be closed here
+
+
+def not_after_fork(what: str) -> NotAllowed:
+    """Return the refusal to use in a forked process what belongs to its parent."""
+    return NotAllowed(
+        f"{what} was opened before this process was forked.",
+        why="a parent and its child must not talk on one connection, and the child lacks the threads of its parent.",
+        do='start the process with multiprocessing.get_context("spawn"), and open the database there.',
+    )
+
+
+def _in_child() -> None:
+    for source in list(_sources):
+        source.in_child()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def _key(unsafe_key: int | None) -> tuple[int, int, int]:

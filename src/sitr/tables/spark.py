@@ -26,7 +26,7 @@ from .dialect import WIDE, Value
 from .files import FILES, head_of, is_file, is_parquet
 from .lines import END, LONGEST_LINE, QUOTE, Lines, columns_of, separator_of
 from .origins import Origin, origins_of_files, refused_view
-from .source import Source
+from .source import Source, not_after_fork
 from .statement import text_of
 
 DEFAULT = "local[2]"
@@ -48,6 +48,7 @@ SETTINGS = {
 ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 _numbers = itertools.count(1)
 _starting = threading.Lock()
+_connected_by: set[int] = set()  # the process that has, or had, a context
 
 
 def _from_utc_timestamp(moment: Any, zone: str) -> Any:
@@ -228,7 +229,11 @@ class Spark(Source):
         """For the random columns of the queries that follow."""
         self._seed = seed
 
-    def close(self) -> None:
+    def renew(self) -> None:
+        """Not at all: the context is the parent's."""
+        raise not_after_fork("Spark")
+
+    def disconnect(self) -> None:
         """Forget the tables; the context stays, since it may not be ours, and takes long to start."""
         for name in self._views:
             self._session.catalog.dropTempView(name)
@@ -296,7 +301,10 @@ def _session(master: str) -> Any:
         raise MissingExtra("tables in Spark need pyspark.", do="pip install 'sitr[spark]', and Java 17 or later.")
     from pyspark.sql import SparkSession
 
+    if _connected_by and os.getpid() not in _connected_by:
+        raise not_after_fork("Spark")
     with _starting:
+        _connected_by.add(os.getpid())
         running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
         if running is None or running._sc._jsc is None:
             running = _started(master)
