@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
 
 from scipy.special import ndtri
 
@@ -13,9 +15,11 @@ from ..display import rounded_up, scientific
 from ..errors import CannotCalibrate, InvalidArgument, NoSuchGuarantee
 from .bracket import Bracket
 from .events import LARGEST, MOST_COUNT, MOST_EPSILON, SMALLEST, Event, Gaussian, Laplace, compose
+from .filters import MOST, WHOLE
 
 CLOSE = 1e-7  # a real parameter is found to this relative accuracy
 STRIDE = 4  # by what factor a search walks before it halves
+PATIENT = 4  # so many steps; then they grow
 ROUNDING = 2.0**-50  # relative rounding error of a sum of a few correctly rounded terms
 NOISES: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 HALF = 0.5  # up to this δ seed 004's rule was checked; it is false from about .75 on
@@ -28,7 +32,7 @@ class Calibration:
     Attributes:
         value: The parameter; a whole number where one was asked for.
         event: What `value` makes.
-        achieved: The ε at the target's δ, or the ρ; its `upper` is at most the target.
+        achieved: The ε at the target's δ, or the ρ; its `upper` is at most the target (a ρ, to one part in 2^40).
 
     Example:
         >>> found = calibrate_noise(Gaussian, epsilon=1.0, delta=1e-6)
@@ -49,7 +53,7 @@ class Split:
         noise: The noise multiplier of each query, by name.
         events: The event of each query, by name.
         event: All of them, composed.
-        achieved: What they cost together; its `upper` is at most the target.
+        achieved: What they cost together; its `upper` is at most the target (a ρ, to one part in 2^40).
 
     Example:
         >>> split_budget({"count": 1.0, "mean": 3.0}, rho=0.5).event
@@ -100,12 +104,12 @@ def calibrate(
     target = _Target.of(epsilon, delta, rho)
     low, high = _ends(bounds, 1e15, whole)
     ends = [_attempt(make, value, target) for value in (low, high)]
-    cheap, dear = sorted(ends, key=lambda end: float(end.achieved.upper))
-    if target.met(dear):
-        return dear
-    if not target.met(cheap):
+    cheap, dear = sorted(ends, key=lambda end: end.upper)
+    if target.met(dear.upper):
+        return target.calibration(dear)
+    if not target.met(cheap.upper):
         raise _out_of_reach(cheap, low, high, target)
-    return _narrow(make, target, cheap, dear, whole)
+    return target.calibration(_narrow(make, target, cheap, dear, whole))
 
 
 def calibrate_noise(
@@ -394,6 +398,10 @@ class _Target:
             _validate.real("delta", delta, 0, 1, open_high=True),
         )
 
+    def upper(self, event: Event) -> float:
+        """The upper end of the cost alone, which is what a search asks for."""
+        return event._upper_epsilon(self.delta) if self.delta is not None else float(self.cost(event).upper)
+
     def cost(self, event: Event) -> Bracket:
         if self.delta is not None:
             return event.epsilon(self.delta)
@@ -401,8 +409,17 @@ class _Target:
         rho = zcdp.rho + zcdp.xi  # ξ + ρα ≤ (ξ+ρ)α, as α > 1
         return Bracket(rho * (1 - ROUNDING), rho * (1 + ROUNDING), "zCDP")
 
-    def met(self, tried: Calibration) -> bool:
-        return bool(tried.achieved.upper <= self.limit)
+    @property
+    def most(self) -> float:
+        """The most that meets the target. A sum of ρ fills a budget to one part in 2^40, as a filter decides it."""
+        return self.limit * (MOST / WHOLE) if self.delta is None else self.limit
+
+    def met(self, cost: float) -> bool:
+        return cost <= self.most
+
+    def calibration(self, tried: _Tried) -> Calibration:
+        """Return what was found, with both ends of its cost."""
+        return Calibration(tried.value, tried.event, self.cost(tried.event))
 
     def __str__(self) -> str:
         return (
@@ -410,32 +427,41 @@ class _Target:
         )
 
 
+class _Tried(NamedTuple):
+    """A value of the parameter, the event it makes, and the upper end of what that costs."""
+
+    value: float
+    event: Event
+    upper: float
+
+
 def _search(
     make: Callable[..., Event], target: _Target, start: float, *, cheap: float, dear: float, whole: bool = False
 ) -> Calibration:
     """Walk from `start` to the first crossing, then narrow: the far ends, slow to account, are rarely visited."""
-    good: Calibration | None = None
-    bad: Calibration | None = None
+    good: _Tried | None = None
+    bad: _Tried | None = None
     tried = _attempt(make, start, target)
-    while True:
-        good, bad, end = (tried, bad, dear) if target.met(tried) else (good, tried, cheap)
+    factor = float(STRIDE)
+    for step in count(1):
+        good, bad, end = (tried, bad, dear) if target.met(tried.upper) else (good, tried, cheap)
         if good is not None and bad is not None:
-            return _narrow(make, target, good, bad, whole)
+            return target.calibration(_narrow(make, target, good, bad, whole))
         if tried.value == end:
             break
-        tried = _attempt(make, _stride(tried.value, end), target)
+        factor = factor if step <= PATIENT else factor**2  # a target that is far away, or out of reach
+        tried = _attempt(make, _stride(tried.value, end, factor, whole), target)
     if good is None:
         raise _out_of_reach(tried, min(cheap, dear), max(cheap, dear), target)
-    return good
+    return target.calibration(good)
 
 
-def _stride(value: float, end: float) -> float:
-    return min(value * STRIDE, end) if end > value else max(value / STRIDE, end)
+def _stride(value: float, end: float, factor: float, whole: bool) -> float:
+    moved = min(value * factor, end) if end > value else max(value / factor, end)
+    return round(moved) if whole else moved
 
 
-def _narrow(
-    make: Callable[..., Event], target: _Target, good: Calibration, bad: Calibration, whole: bool
-) -> Calibration:
+def _narrow(make: Callable[..., Event], target: _Target, good: _Tried, bad: _Tried, whole: bool) -> _Tried:
     """Close in between a value that meets the target and one that does not; only the former is ever returned."""
     turn = 0
     while abs(good.value - bad.value) > (1 if whole else CLOSE * good.value):
@@ -444,15 +470,15 @@ def _narrow(
         if whole:
             value = min(max(round(value), min(good.value, bad.value) + 1), max(good.value, bad.value) - 1)
         tried = _attempt(make, value, target)
-        good, bad = (tried, bad) if target.met(tried) else (good, tried)
+        good, bad = (tried, bad) if target.met(tried.upper) else (good, tried)
     return good
 
 
-def _between(good: Calibration, bad: Calibration, target: _Target, *, bisect: bool, grain: float) -> float:
+def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, grain: float) -> float:
     """Return where to try next, on logarithmic scales: the secant, nudged to the middle so that both ends close in."""
     left, right = math.log(good.value), math.log(bad.value)
     middle = (left + right) / 2
-    under, over = good.achieved.upper / target.limit, bad.achieved.upper / target.limit
+    under, over = good.upper / target.most, bad.upper / target.most
     if bisect or not (0 < under < over < math.inf):
         return math.exp(middle)
     secant = left - math.log(under) * (right - left) / math.log(over / under)
@@ -460,14 +486,14 @@ def _between(good: Calibration, bad: Calibration, target: _Target, *, bisect: bo
     return math.exp(secant + math.copysign(nudge, middle - secant))
 
 
-def _attempt(make: Callable[..., Event], value: float, target: _Target) -> Calibration:
+def _attempt(make: Callable[..., Event], value: float, target: _Target) -> _Tried:
     _check_callable("make", make)
     event = _check_event("make(value)", make(value))
-    return Calibration(value, event, target.cost(event))
+    return _Tried(value, event, target.upper(event))
 
 
-def _out_of_reach(nearest: Calibration, low: float, high: float, target: _Target) -> CannotCalibrate:
-    least = rounded_up(nearest.achieved.upper)
+def _out_of_reach(nearest: _Tried, low: float, high: float, target: _Target) -> CannotCalibrate:
+    least = rounded_up(nearest.upper)
     return CannotCalibrate(
         f"no value in [{low:g}, {high:g}] meets {target}: at {nearest.value:g} it is still {least}.",
         why="the target is the most that may be spent; nothing in the range stays under it.",

@@ -74,6 +74,11 @@ class Answers:
         deltas = _validate.reals("delta", delta, 0, 1, open_high=True)
         return _brackets(deltas, lambda d: self._orders.epsilon(Total(d)))
 
+    def _upper_epsilon(self, delta: float) -> float:
+        """Return the upper end of `epsilon`, without the work that the other end takes: for a search."""
+        with np.errstate(all="ignore"):
+            return self._orders.epsilon(Total(delta), only_upper=True).upper
+
     def delta(self, epsilon: ArrayLike) -> Bracket:
         """Return the least δ for which (ε,δ)-DP holds: the privacy profile (THEORY 1.3).
 
@@ -113,7 +118,8 @@ class Answers:
         alphas = _validate.reals("alpha", alpha, 1, math.inf)
         if not delta_part:
             self._refuse_infinite_mass("Rényi")
-        values = np.array([self._orders.rdp(float(a)) for a in alphas.ravel()]).reshape(alphas.shape)
+        with np.errstate(all="ignore"):
+            values = np.array([self._orders.rdp(float(a)) for a in alphas.ravel()]).reshape(alphas.shape)
         return values if alphas.ndim else float(values)
 
     def pure(self, *, delta_part: bool = False) -> float:
@@ -323,8 +329,9 @@ class Curve(Answers):
 
 
 def _brackets(values: Any, ask: Callable[[float], Found[Any]], safe: Any = "upper") -> Bracket:
-    """Ask for each value; a scalar gives floats, an array arrays."""
-    found = [ask(float(v)) for v in values.ravel()]
+    """Ask for each value; a scalar gives floats, an array arrays. Where numbers end, engines say so, and not NumPy."""
+    with np.errstate(all="ignore"):
+        found = [ask(float(v)) for v in values.ravel()]
     if values.ndim == 0:
         return Bracket(found[0].lower, found[0].upper, found[0].method, safe)
     lower = np.array([f.lower for f in found]).reshape(values.shape)

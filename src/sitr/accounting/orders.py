@@ -8,7 +8,7 @@ from functools import cached_property
 from ..errors import NoSuchGuarantee
 from .engines.delta import Found, Number, Total
 from .engines.mix import Mix
-from .engines.solve import delta_of_orders, epsilon_of_orders
+from .engines.solve import ROUNDED, delta_of_orders, epsilon_of_orders
 from .engines.tradeoff import power_of_orders
 from .losses.gaussian import GaussianLoss
 from .losses.law import UNIT, Pair
@@ -94,15 +94,15 @@ class Orders:
         # Divergences do not fall with their order, and near 1 the quotient loses digits that the mean has.
         return max(max(mix.rdp(alpha), mix.mean) for mix in self.all)
 
-    def epsilon(self, delta: Total) -> Found[float]:
-        """Bracket ε at one δ."""
+    def epsilon(self, delta: Total, *, only_upper: bool = False) -> Found[float]:
+        """Bracket ε at one δ; where only the upper end is asked for, the lower one may be 0."""
         if not delta:
             return self._pure()
         if self._inside is not None:
-            return self._sampled_epsilon(*self._inside, delta)
+            return self._sampled_epsilon(*self._inside, delta, only_upper)
         if self.exact:
             return epsilon_of_orders(self._leading, delta)
-        lower = epsilon_of_orders(self.beneath, delta).lower
+        lower = 0.0 if only_upper else epsilon_of_orders(self.beneath, delta).lower
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
         if self.pairs:
             upper = _smaller(epsilon_of_orders(self.above, delta), upper)
@@ -116,8 +116,14 @@ class Orders:
                 why="pure differential privacy bounds every loss (THEORY 1.3).",
                 do="ask at a δ > 0, or use noise of bounded loss such as Laplace.",
             )
-        largest = max(largest, 0.0)
-        return Found(largest, largest, "largest loss")
+        rounded = 0.0 if self._states_largest else ROUNDED
+        return Found(max(largest, 0.0) * (1 - rounded), max(largest, 0.0) * (1 + rounded), "largest loss")
+
+    @property
+    def _states_largest(self) -> bool:
+        """Whether the largest loss is a number that was given: that of one claim, not a quotient or a sum."""
+        parts = [*self.pairs, *self.claims]
+        return len(parts) == 1 and parts[0][1] == 1 and all(mix.parts and mix.parts[0][0].stated for mix in self.all)
 
     def delta(self, epsilon: float) -> Found[Total]:
         """Bracket δ at one ε."""
@@ -145,11 +151,11 @@ class Orders:
         inside = Orders(curves.forward.parts)
         return (inside, curves.forward.q) if len(inside.beneath) == 1 else None
 
-    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total) -> Found[float]:
+    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total, only_upper: bool) -> Found[float]:
         if delta >= q:
             return Found(0.0, 0.0, "sampling")
-        least = inside.epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)))
-        most = inside.epsilon(Total(delta / q * (1 - UNITS)))
+        most = inside.epsilon(Total(delta / q * (1 - UNITS)), only_upper=only_upper)
+        least = most if only_upper else inside.epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)))
         lower, upper = (log_ratio(found, q) for found in (least.lower, most.upper))
         return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
 

@@ -25,7 +25,7 @@ from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
 BLOCKS = 45  # of neighbouring points, each with one line
-WORK = 1.5e8  # multiplications for all of them
+WORK = 1e8  # multiplications for all of them
 GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
@@ -104,7 +104,9 @@ def _profile_pair(parts: tuple[tuple[Pair, int], ...]) -> Pair:
     # Given that it is finite the loss may well be negative: E L is at least the log of that condition's probability.
     mean = max(mix.mean - math.log1p(-mix.infinite_mass) for mix in mixes)
     spread = math.sqrt(2 * max(mean, 0.0))
-    high = min(max(mix.largest for mix in mixes), mean + 40 * spread, 600.0)
+    high = min(max(mix.largest for mix in mixes), max(mean + 40 * spread, 1e-280), 600.0)
+    if high < 1e-280:
+        return pairs.two_point_pair(high, max(mix.failure.upper for mix in mixes))
     core = min(high, mean + 8 * spread)  # where most of any moment lies
     rows = (
         np.linspace(0, core, POINTS),

@@ -93,7 +93,8 @@ class SampledMix(Loss):
         only_q = self.backward.infinite_mass  # where w is 0 and r is 1 - q
         bound = float(self.backward.log_mgf(self.q * c))
         if only_q:
-            bound = float(np.logaddexp(math.log1p(-only_q) + bound, math.log(only_q) - c * math.log1p(-self.q)))
+            finite = math.log1p(-only_q) + bound if only_q < 1 else -math.inf
+            bound = float(np.logaddexp(finite, math.log(only_q) - c * math.log1p(-self.q)))
         if only_q or self.forward.infinite_mass:
             return bound
         return min(bound, self._parabola(c * (c + 1) / 2, -c - 2))

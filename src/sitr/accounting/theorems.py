@@ -53,6 +53,7 @@ __all__ = [
 MOMENTS = range(1, 65)  # the λ of the moments accountant
 MOST_STEPS = 10**6  # terms of the Kairouz–Oh–Viswanath sum
 MOST_SUBSETS = 20  # steps whose subsets are summed one by one
+EPS = float(np.finfo(float).eps)
 
 Floats = NDArray[np.float64]
 
@@ -85,8 +86,12 @@ class _Steps(NamedTuple):
         return self.total(self.epsilons**2)
 
     def finite_share(self, delta: float) -> float:
-        """Return 1 - (1-δ)/Π(1-δ_i): what a total δ leaves where no step fails outright (THEORY 4.4)."""
-        share = -math.expm1(math.log1p(-delta) - self.total(np.log1p(-self.deltas)))
+        """Return 1 - (1-δ)/Π(1-δ_i), rounded down: what a total δ leaves where no step fails outright (THEORY 4.4)."""
+        if self.counts.sum() == 1 and self.deltas[0] == delta:
+            return 0.0
+        whole, failing = math.log1p(-delta), self.total(np.log1p(-self.deltas))
+        rounding = 8 * EPS * abs(failing) * (1 + EPS) if failing else 0.0
+        share = -math.expm1(whole - failing) * (1 - 8 * EPS) - rounding
         return share if share >= 0 else _refuse(self, delta)
 
 
@@ -201,9 +206,10 @@ def kairouz_oh_viswanath_points(event: Event) -> tuple[Guarantee, ...]:
     """
     steps = _equal_steps(event)
     epsilons, log_masses = _lattice(steps)
-    finite = np.exp(np.minimum(_log_profile(epsilons, log_masses), 0.0))
-    failing = -math.expm1(steps.total(np.log1p(-steps.deltas)))
-    deltas = failing + (1 - failing) * finite
+    raised = _log_profile(epsilons, log_masses) + _rounding(epsilons, log_masses)
+    finite = np.exp(np.minimum(raised, 0.0))
+    failing = -math.expm1(steps.total(np.log1p(-steps.deltas))) * (1 + 8 * EPS)
+    deltas = np.minimum(failing + (1 - failing) * finite * (1 + 8 * EPS), 1.0)
     return tuple(Guarantee(float(e), float(d)) for e, d in zip(epsilons, deltas, strict=True) if e >= 0)
 
 
@@ -486,7 +492,7 @@ def _lattice(steps: _Steps) -> tuple[Floats, Floats]:
     flips = np.arange(min(k, k // 2 + 1) + 1, dtype=np.float64)
     logs = gammaln(k + 1) - gammaln(flips + 1) - gammaln(k - flips + 1)
     logs += flips * epsilon - k * (epsilon + math.log1p(math.exp(-epsilon)))
-    return (k - 2 * flips) * epsilon, logs + 8 * np.finfo(float).eps * (gammaln(k + 1) + k * epsilon)
+    return (k - 2 * flips) * epsilon, logs + 8 * EPS * (gammaln(k + 1) + k * epsilon)
 
 
 def _log_profile(losses: Floats, log_masses: Floats) -> Floats:
@@ -500,11 +506,33 @@ def _log_profile(losses: Floats, log_masses: Floats) -> Floats:
     return np.concatenate([[-math.inf], np.logaddexp.accumulate(slopes + drops)])
 
 
+def _rounding(losses: Floats, log_masses: Floats) -> float:
+    """By how much a log of δ may be rounded: every loss and log carries a few units of its size, and sums do."""
+    size = float(np.max(np.abs(losses))) + float(np.max(np.abs(log_masses)))
+    return 16 * EPS * (size + math.sqrt(losses.size) + 4)
+
+
 def _least_epsilon(losses: Floats, log_masses: Floats, steps: _Steps, delta: float) -> float:
-    """Return the least ε ≥ 0 with δ(ε) at most what the steps' own δ leave of `delta`."""
+    """Return the least ε ≥ 0 with δ(ε) at most what the steps' own δ leave of `delta`; on the safe side of it."""
     target = steps.finite_share(delta)
     if target == 0:
         return float(losses[0])
+    epsilon, step = _near_epsilon(losses, log_masses, target), 0.0
+    while epsilon + step < losses[0] and _delta_above(losses, log_masses, epsilon + step) > target:
+        step = max(2 * step, EPS * float(losses[0]))
+    return min(epsilon + step, float(losses[0]))
+
+
+def _delta_above(losses: Floats, log_masses: Floats, epsilon: float) -> float:
+    """Bound δ(ε) from above: the sum of Q (e^loss - e^ε) over larger losses, all positive, raised for rounding."""
+    shifted = epsilon - 8 * EPS * float(np.max(np.abs(losses)))
+    above = losses > shifted
+    terms = np.exp(log_masses[above] + losses[above]) * -np.expm1(shifted - losses[above])
+    return math.fsum(terms) * (1 + _rounding(losses, log_masses))
+
+
+def _near_epsilon(losses: Floats, log_masses: Floats, target: float) -> float:
+    """Solve δ(ε) = target in its cell, where δ is linear in e^ε; nothing rests on it."""
     logs = _log_profile(losses, log_masses)
     after = int(np.searchsorted(logs, math.log(target), side="right"))  # the first loss whose δ is above the target
     if after == losses.size:

@@ -72,7 +72,7 @@ class Failure:
     @classmethod
     def about(cls, mass: float, *, stated: bool) -> Failure:
         """Return the ends of a mass that was stated, or else computed."""
-        if stated or mass in (0.0, 1.0):
+        if stated or mass == 0:
             return cls(mass, mass)
         return cls(mass * (1 - COMPOSED), min(mass * (1 + COMPOSED), 1.0))
 

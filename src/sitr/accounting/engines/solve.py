@@ -28,7 +28,7 @@ from .split import split_at
 from .ways import RARE, Purse, attempt, narrowed_by_ways, truncated
 
 ROUNDED = 2.0**-50  # by how much a sum of largest losses may be rounded
-LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely
+LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely, and is never said to be 0
 HIDDEN = 14.0  # nats that a tilted law may lie above δ for its line to see δ through the rounding
 COARSE = 1e-3  # of ε: what smoothing may move it by for a line to be worth its while
 FEW = 16_384  # so many atoms are summed rather than transformed
@@ -101,7 +101,7 @@ def _chernoff_delta(mix: Mix, epsilon: float) -> Found[Finite]:
     if epsilon >= mix.largest * (1 + ROUNDED):
         return Found(Finite(0.0), Finite(0.0), "largest loss")
     bound = math.exp(min(chernoff_delta(mix, epsilon), 0.0)) * (1 + 1e-6)
-    return Found(Finite(0.0), Finite(min(bound, 1.0)), "Chernoff")
+    return Found(Finite(0.0), Finite(min(max(bound, LEAST), 1.0)), "Chernoff")
 
 
 def _finite_epsilon(mix: Mix, delta: Finite, floor: float = 0.0) -> Found[float]:
@@ -230,8 +230,8 @@ def _finite_delta(mix: Mix, epsilon: float) -> Found[Finite]:
         distance = max(mix.largest * (1 + ROUNDED) - epsilon, 0.0)
         return Found(Finite(0.0), Finite(distance), "largest loss")
     found = _chernoff_delta(mix, epsilon)
-    if found.upper < LEAST:
-        return Found(Finite(0.0), Finite(LEAST), "Chernoff")
+    if found.upper <= LEAST:
+        return found
     for bounds in candidates(mix, epsilon, Purse()):
         lower, upper = max(bounds.lower(epsilon), 0.0), min(bounds.upper(epsilon), 1.0)
         found = found.meet(Found(Finite(lower), Finite(upper), bounds.method))

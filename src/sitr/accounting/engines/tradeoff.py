@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..losses.law import UNIT
 from .certify import Bounds
 from .delta import Finite, Found
-from .mix import Mix, chernoff_delta, minimise
+from .mix import Mix, log_kappa, minimise, saddle_tilt
 from .solve import ROUNDED, candidates
 from .ways import Purse
 
 MOST_QUESTIONS = 60  # evaluations of the profile for one type-I error
 MOST_TUNINGS = 6
+TILTS = 65
 STALLED = 8  # so many questions without progress are enough
 ROUNDING = 1e-15
 NEAR = 1e-5  # how near to the minimum, relative to its ε, the first points come
@@ -131,6 +133,26 @@ def _start(mix: Mix, x: float) -> float:
     return min(max(height(minimise(height, 1.0, 0.02)), 0.0), mix.largest)
 
 
+class _Tilts:
+    """Chernoff's bound at a few tilts, where nothing better can be paid for."""
+
+    method, work = "Chernoff", 1.0
+
+    def __init__(self, mix: Mix, epsilon: float) -> None:
+        self.tilts = saddle_tilt(mix, max(epsilon, 1e-6)) * np.geomspace(1e-2, 1e2, TILTS)
+        errors = np.array([mix.log_mgf_error(float(c)) for c in self.tilts])
+        self.heights = mix.log_mgf(self.tilts) + log_kappa(self.tilts) + errors
+
+    def upper(self, epsilon: float) -> Finite:
+        """Return an upper bound on δ(ε)."""
+        logs = self.heights - self.tilts * epsilon + 8 * UNIT * (np.abs(self.heights) + self.tilts * epsilon)
+        return Finite(math.exp(min(float(np.fmin.reduce(logs)), 0.0)))
+
+    def lower(self, epsilon: float) -> Finite:
+        """Return a lower bound on δ(ε): none."""
+        return Finite(0.0)
+
+
 class _Profile:
     """δ_PQ on the whole real line: below 0 by duality, δ_PQ(-ε) = 1 - e^-ε + e^-ε δ_QP(ε)."""
 
@@ -145,10 +167,8 @@ class _Profile:
         where = min(max(abs(epsilon), 1e-6), mix.largest * 0.999)
         if where in tuned or len(tuned) >= MOST_TUNINGS:
             return False
-        bounds = next(candidates(mix, where, self.purse), None)
-        if bounds is not None:
-            tuned[where] = bounds
-        return bounds is not None
+        tuned[where] = next(candidates(mix, where, self.purse), None) or _Tilts(mix, where)
+        return True
 
     def _order(self, epsilon: float) -> tuple[Mix, dict[float, Bounds]]:
         return (self.forward, self.tuned[True]) if epsilon >= 0 else (self.backward, self.tuned[False])
@@ -173,9 +193,6 @@ class _Profile:
         top = math.exp(mix.log_top_mass) * -math.expm1(size - mix.largest) * (1 - 1e-12)  # the atom there alone
         if not tuned:
             self.tune(epsilon)
-        if not tuned:
-            bound = math.exp(min(chernoff_delta(mix, size), 0.0))
-            return Found(Finite(top), Finite(max(bound, top)), "Chernoff")
         bounds = tuned[min(tuned, key=lambda where: abs(where - size))]
         lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
         return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)

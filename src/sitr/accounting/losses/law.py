@@ -47,6 +47,11 @@ class Loss(ABC):
     closed: bool = False  # `profile` is a closed form without cancellation
     blur: float = 0.0  # how far the ε that a closed form was computed at may lie from the one asked for
 
+    @property
+    def log_finite(self) -> float:
+        """The log of the probability that the loss is finite."""
+        return math.log1p(-self.infinite_mass) if self.infinite_mass < 1 else -math.inf
+
     @abstractmethod
     def log_mgf(self, x: Floats) -> Floats:
         """Return ln M(x) for real x."""

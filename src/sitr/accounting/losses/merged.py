@@ -5,7 +5,6 @@ Sums of positive masses under both laws, in the rounding model of decision 0004;
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,7 +88,7 @@ def _outcomes(pair: Pair) -> Outcomes | None:
         both = np.concatenate(ends)
         return Outcomes(both, both[::-1])
     if isinstance(loss, Atoms) and isinstance(pair.backward, Atoms):
-        p = np.exp(loss.logs + math.log1p(-loss.infinite_mass))
+        p = np.exp(loss.logs + loss.log_finite)
         return Outcomes(p, p * np.exp(-loss.losses), loss.infinite_mass, pair.backward.infinite_mass)
     return None
 

@@ -181,8 +181,7 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     forward, backward = pair.forward, pair.backward
     assert isinstance(forward, Atoms)
     assert isinstance(backward, Atoms)
-    log_finite = math.log1p(-forward.infinite_mass) if forward.infinite_mass < 1 else -math.inf
-    log_q = forward.logs + log_finite - forward.losses
+    log_q = forward.logs + forward.log_finite - forward.losses
     only_q = backward.infinite_mass  # where P has nothing, the mixture has (1-q) Q
     masses = np.append(only_q, np.exp(np.minimum(log_q, 0.0)))
     if abs(float(np.sum(masses)) - 1) > LOST:  # then only the largest loss says what holds

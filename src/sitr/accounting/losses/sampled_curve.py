@@ -122,7 +122,7 @@ class SampledCurve(Loss):
         if isinstance(loss, IntervalLoss):
             return _rule(loss, panels) if panels else _spread(loss)
         assert isinstance(loss, Atoms)
-        logs = loss.logs - loss.losses + math.log1p(-loss.infinite_mass)
+        logs = loss.logs - loss.losses + loss.log_finite
         only_q = self.pair.backward.infinite_mass
         if not only_q:
             return loss.losses, logs
