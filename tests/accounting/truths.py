@@ -1,7 +1,7 @@
 """What a tree of events truly costs: a side from below and one from above, made without the accountant.
 
 Where the law of an event is known, both sides are of that law. A claim (zCDP, CDP, Rényi divergences) is met by many
-mechanisms: from below stands one that meets it, and from above nothing is said.
+mechanisms: from below stands one that meets it, and from above the worst under a few (ε,δ) that it implies.
 """
 
 import itertools
@@ -30,6 +30,7 @@ from tests.accounting.trees import CLAIMS, Tree
 MOST_TERMS = 400  # points of discrete noise that are summed at 100 digits
 MOST_COUNT = 5000  # repetitions, beyond which only Gaussian noise is followed
 CANCELLING = 700  # digits, where small differences are taken of numbers near one
+LOG_DELTAS = (-0.3, -1.0, -3.0, -7.0, -14.0, -21.0, -28.0, -45.0)  # at which a claim is converted
 BOTH = (False, True)
 
 
@@ -63,7 +64,7 @@ def _side(tree, group, above):
     if tree.kind == "PoissonSampled":
         return _side(tree.inside[0][0], 1, above).sampled(tree["sampling_prob"])
     if tree.kind in CLAIMS:
-        return Side(EVERYTHING, None, True) if above else _member(tree)
+        return Side(_implied(tree), None, True) if above else _member(tree)
     return _known(tree, above)
 
 
@@ -250,6 +251,33 @@ def _divergence(law, alpha):
         return max(loss for _, loss in law)
     powers = [log_mass + (alpha - 1) * loss for log_mass, loss in law]
     return float(np.logaddexp(*powers)) / (alpha - 1)
+
+
+def _implied(tree):
+    """The pair of a few (ε,δ) that a claim implies (THEORY 3.2); any order gives a true one."""
+    orders = [(alpha, bound) for alpha, bound in _orders(tree) if 1 < alpha < math.inf]
+    points = [(bound, 0.0) for alpha, bound in _orders(tree) if math.isinf(alpha)]
+    for log_delta in LOG_DELTAS if orders else ():
+        epsilon = min(_converted(alpha, bound, log_delta) for alpha, bound in orders)
+        points.append((max(epsilon, 0.0) * (1 + 1e-9) + 1e-12, math.exp(log_delta)))
+    outside = tree.get("delta", 0.0)
+    points = [(epsilon, outside + (1 - outside) * delta) for epsilon, delta in points if epsilon <= 600]
+    return guaranteed([(epsilon, min(delta * (1 + 1e-12), 1.0)) for epsilon, delta in points]) if points else EVERYTHING
+
+
+def _orders(tree):
+    """(α, D_α) of a claim."""
+    alphas = 1 + np.geomspace(1e-3, 1e5, 80)
+    if tree.kind == "ZeroConcentrated":
+        return [(alpha, tree["xi"] + tree["rho"] * alpha) for alpha in alphas]
+    if tree.kind == "Concentrated":
+        rho = tree["tau"] ** 2 / 2
+        return [(alpha, min(tree["mu"], rho) + (alpha - 1) * rho) for alpha in alphas]
+    return () if tree.inside else tree["points"]
+
+
+def _converted(alpha, bound, log_delta):
+    return bound + math.log1p(-1 / alpha) - (log_delta + math.log(alpha)) / (alpha - 1)
 
 
 # --- Groups -----------------------------------------------------------------------------------------------------------
