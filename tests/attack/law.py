@@ -147,6 +147,7 @@ class Trial:
             self.house = house(self.world, self.world.database(*FIRST))
             self._run(self.house, numbers)
         except Exception as error:
+            self.report.plans += len(numbers)
             self._failed("bare" if not isinstance(error, SitrError) else "opens", None, _told(error))
         finally:
             if self.house is not None:
@@ -154,7 +155,10 @@ class Trial:
 
     def _run(self, opened: House, numbers: range) -> None:
         asker = Asker(self.world, opened.database)
-        asked = [one for number in numbers if (one := self._asked(asker, number)) is not None]
+        self.compare(opened, [one for number in numbers if (one := self._asked(asker, number)) is not None])
+
+    def compare(self, opened: House, asked: list[Asked]) -> None:
+        """Hold questions against the law, on the three databases of the world."""
         found: dict[tuple[str, ...], dict[int, Any]] = {}
         for parts in (FIRST, SECOND, PADDED):
             if parts != FIRST:
