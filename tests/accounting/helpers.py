@@ -1,6 +1,7 @@
 """Truths computed another way, and strategies that draw events; imported by the tests that need them."""
 
 import math
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -75,6 +76,36 @@ def brute_delta(p, q, epsilon):
     p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
     factor = math.exp(epsilon)
     return max(math.fsum(np.maximum(p - factor * q, 0)), math.fsum(np.maximum(q - factor * p, 0)))
+
+
+def exact_delta(p, q, epsilon):
+    """The same at many digits, for outcomes that are mpmath numbers."""
+    with mp.workdps(DIGITS):
+        factor = mpmath.exp(mpf(epsilon))
+        gains = [mpmath.fsum(max(a - factor * b, 0) for a, b in zip(*both, strict=True)) for both in ((p, q), (q, p))]
+        return max(gains)
+
+
+def hull_outcomes(points):
+    """P and Q, at many digits, of the worst mechanism that several (ε,δ) allow (THEORY 2.6), slope by slope."""
+    with mp.workdps(DIGITS):
+        corners = [(mpf(0), mpf(1))]
+        for e, d in ((mpf(e), mpf(d)) for e, d in points):
+            corners += [(mpmath.exp(e), d), (mpmath.exp(-e), 1 - mpmath.exp(-e) * (1 - d))]
+        chain = [corners[0]]
+        while True:  # the steepest way down from each corner
+            y, d = chain[-1]
+            ways = [((b - d) / (a - y), -a) for a, b in corners if a > y and b < d]
+            if not ways:
+                break
+            slope, minus = min(ways)
+            chain.append((-minus, d + slope * (-minus - y)))
+        slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(chain)] + [mpf(0)]
+        if len(chain) == 1:
+            return np.array([mpf(1), mpf(0)]), np.array([mpf(0), mpf(1)])
+        q = [1 + slopes[0], *(after - before for before, after in pairwise(slopes)), mpf(0)]
+        p = [y * mass for (y, _), mass in zip(chain, q, strict=False)] + [chain[-1][1]]
+        return np.array(p), np.array(q)
 
 
 def sampled(p, q, rate):

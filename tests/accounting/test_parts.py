@@ -1,13 +1,20 @@
 """What sampling and groups make of the parts of an event."""
 
+import math
+
 import mpmath
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
 
 from sitr.accounting import (
     ApproximateDP,
     DiscreteLaplace,
     Gaussian,
+    Guarantees,
     Laplace,
+    LossDistribution,
     PoissonSampled,
     PureDP,
     RandomizedResponse,
@@ -15,7 +22,19 @@ from sitr.accounting import (
     ZeroConcentrated,
 )
 from sitr.errors import NoSuchGuarantee
-from tests.accounting.helpers import brute_delta, composed_outcomes, holds, response_outcomes, sampled
+from tests.accounting.helpers import (
+    DIGITS,
+    brute_delta,
+    composed_outcomes,
+    exact_delta,
+    holds,
+    hull_outcomes,
+    law,
+    logs,
+    rates,
+    response_outcomes,
+    sampled,
+)
 
 
 def test_sampling_every_one_changes_nothing():
@@ -53,6 +72,77 @@ def test_a_sampled_claim_costs_at_least_the_mechanism_that_meets_it():
 def test_a_sampled_claim_of_nothing_costs_nothing():
     assert PoissonSampled(ZeroConcentrated(0), 0.1).epsilon(1e-6).upper <= 1e-6
     assert PoissonSampled(PureDP(0) * 2, 0.1).epsilon(1e-6).upper == 0
+
+
+FAILS = [  # each loses nothing, or everything with probability 0.01
+    ApproximateDP(0.0, 0.01),
+    Guarantees([(0.0, 0.01)]),
+    LossDistribution([0.0], [0.99], 0.01),
+    Renyi([(2.0, 0.0)], delta=0.01),
+    ZeroConcentrated(0.0, 0.0, 0.01),
+]
+
+
+@pytest.mark.parametrize("claim", FAILS, ids=repr)
+def test_a_sampled_composition_without_finite_loss_keeps_its_infinite_mass(claim):
+    fails = 1 - (1 - 0.1 * (1 - 0.99**10)) ** 10
+    event = PoissonSampled(claim * 10, 0.1) * 10
+    for epsilon in (0.0, 1.0, 30.0):
+        assert holds(event.delta(epsilon), fails, 1e-13)
+    assert event.epsilon(fails * 0.999).upper == math.inf
+    assert event.tradeoff(0.0).upper <= 1 - fails + 1e-12
+
+
+@pytest.mark.parametrize("claim", FAILS, ids=repr)
+@pytest.mark.parametrize("other", [PureDP(0.5), ApproximateDP(0.0, 0.02), ZeroConcentrated(0.3)], ids=repr)
+def test_infinite_mass_survives_beside_other_losses(claim, other):
+    rest = 0.98 if isinstance(other, ApproximateDP) else 1.0
+    least = 0.1 * (1 - rest * 0.99**3)
+    event = PoissonSampled(claim * 3 + other, 0.1)
+    assert event.delta(0.2).upper >= least * (1 - 1e-13)
+    assert event.epsilon(least * 0.999).upper == math.inf
+
+
+@pytest.mark.parametrize("claim", [Renyi([(1.0, 0.01)]), ZeroConcentrated(700.0), Renyi([(1.0, 0.01)]) + Laplace(1.0)])
+def test_a_sampled_claim_too_weak_to_promise_anything_may_fail_whenever_it_is_sampled(claim):
+    event = PoissonSampled(claim, 0.5)
+    assert event.delta(1.0).upper == pytest.approx(0.5, rel=1e-9)
+    assert event.epsilon(1e-6).upper > 800
+    assert event.epsilon(0.6).upper == 0
+    assert (event * 2).delta(1.0).upper == pytest.approx(0.75, rel=1e-9)
+
+
+@pytest.mark.parametrize("rho", [12.0, 30.0, 100.0, 620.0])
+def test_a_weak_sampled_claim_costs_what_it_says(rho):
+    event = PoissonSampled(ZeroConcentrated(rho), 0.5)
+    attained = PoissonSampled(Gaussian(math.sqrt(0.5 / rho)), 0.5)
+    unsampled = ZeroConcentrated(rho).epsilon(1e-6)
+    found = event.epsilon(1e-6)
+    assert attained.epsilon(1e-6).lower <= found.upper <= unsampled.upper
+    assert holds(event.delta(1.0), attained.delta(1.0).lower, 1e-9) or event.delta(1.0).upper <= 0.5 * (1 + 1e-9)
+
+
+@law(15)
+@given(
+    st.lists(st.tuples(st.floats(0, 40), logs(1e-12, 0.99)), min_size=1, max_size=3),
+    rates,
+    st.integers(1, 2),
+    st.floats(0, 3),
+)
+def test_sampled_guarantees_are_held_by_their_hull(points, rate, times, epsilon):
+    with mp.workdps(DIGITS):
+        p, q = composed_outcomes(*hull_outcomes(points), times)
+        truth = exact_delta((1 - mpf(rate)) * q + mpf(rate) * p, q, epsilon)
+    assert holds(PoissonSampled(Guarantees(points) * times, rate).delta(epsilon), truth)
+
+
+@pytest.mark.parametrize(
+    ("event", "delta"),
+    [(PoissonSampled(Laplace(1.0) * 50, 0.01) * 100, 1e-6), (PoissonSampled(PureDP(15.0) * 2, 0.6) * 2, 1e-6)],
+)
+def test_large_losses_on_one_sample_are_answered(event, delta):
+    found = event.epsilon(delta)
+    assert 0 < found.lower <= found.upper < 1.01 * found.lower
 
 
 def test_a_pure_group_has_the_multiple():

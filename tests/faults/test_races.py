@@ -218,8 +218,9 @@ def test_two_processes_bring_a_book_to_a_new_form_once(fresh, monkeypatch):
     url, made = fresh(), []
     harness.prepare(url, 4)
     with Ledger.open(url) as old, Ledger.open(url) as older:
-        monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
-        monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda connection: made.append(1)})
+        form = schema.SCHEMA_VERSION
+        monkeypatch.setattr(schema, "SCHEMA_VERSION", form + 1)
+        monkeypatch.setattr(schema, "MIGRATIONS", {form: lambda connection: made.append(1)})
         old.store.migrate()
         older.store.migrate()
         assert made == [1]

@@ -1,9 +1,11 @@
 """A model of the ledger in some fifty lines, and histories that both go through step by step."""
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 
-from sitr.accounting import PureDP
+import pytest
+
+from sitr.accounting import ZeroConcentrated
 from sitr.errors import SitrError
 from sitr.ledger import Budget, Ledger
 
@@ -12,6 +14,7 @@ OFTEN = {"create": 2, "raise": 1, "reserve": 14, "start": 8, "commit": 8, "refun
 KINDS = [kind for kind, times in OFTEN.items() for _ in range(times)]
 BLOCKS = ((), ("a",), ("b",), ("a", "b"))
 PARALLEL = "clinic"  # whose blocks count once
+SMALL = 2.0**-20  # what one unit of δ stands for; one of ρ stands for 1
 
 
 class Refused(Exception):
@@ -19,13 +22,14 @@ class Refused(Exception):
 
 
 class Model:
-    """What a ledger is to do, in whole units: every ε here is a whole number."""
+    """What a ledger is to do, in whole units of ρ and of δ: two limits, and either may be reached first."""
 
     def __init__(self):
-        self.limits, self.whole, self.blocks, self.operations = {}, Counter(), Counter(), {}
+        self.limits, self.operations = {}, {}
+        self.whole, self.blocks = defaultdict(lambda: (0, 0)), defaultdict(lambda: (0, 0))
 
     def used(self, name):
-        return self.whole[name] + max((n for (of, _), n in self.blocks.items() if of == name), default=0)
+        return plus(self.whole[name], most(used for (of, _), used in self.blocks.items() if of == name))
 
     def create(self, name, limit):
         self.need(name not in self.limits, "InvalidArgument")
@@ -33,7 +37,7 @@ class Model:
 
     def double(self, name):
         self.need(name in self.limits, "UnknownName")
-        self.limits[name] *= 2
+        self.limits[name] = tuple(2 * limit for limit in self.limits[name])
 
     def reserve(self, operation, names, cost, blocks):
         self.need(self.limits.keys() >= set(names), "UnknownName")
@@ -44,9 +48,9 @@ class Model:
             self.need(known["state"] == "reserved", "AlreadySpent")
             return
         for name in names:  # all of them, or none
-            before = max((self.blocks[name, b] for b in self.apart(name, blocks)), default=None)
-            most = self.used(name) if before is None else self.whole[name] + before
-            self.need(most + cost <= self.limits[name], "BudgetExceeded")
+            apart = [self.blocks[name, block] for block in self.apart(name, blocks)]
+            used = plus(self.whole[name], most(apart)) if apart else self.used(name)
+            self.need(within(plus(used, cost), self.limits[name]), "BudgetExceeded")
         self.add(names, blocks, cost)
         self.operations[operation] = {"request": (names, cost, blocks), "state": "reserved", "holder": None}
 
@@ -67,7 +71,7 @@ class Model:
         self.need(operation["state"] == "reserved", "NotPermitted")
         operation["state"] = "refunded"
         names, cost, blocks = operation["request"]
-        self.add(names, blocks, -cost)
+        self.add(names, blocks, tuple(-one for one in cost))
 
     def answer(self, name):
         self.need(self.operations.get(name, {}).get("state") == "committed", "UnknownName")
@@ -76,8 +80,9 @@ class Model:
     def add(self, names, blocks, cost):
         for name in names:
             for block in self.apart(name, blocks):
-                self.blocks[name, block] += cost
-            self.whole[name] += 0 if self.apart(name, blocks) else cost
+                self.blocks[name, block] = plus(self.blocks[name, block], cost)
+            if not self.apart(name, blocks):
+                self.whole[name] = plus(self.whole[name], cost)
 
     @staticmethod
     def apart(name, blocks):
@@ -89,6 +94,19 @@ class Model:
             raise Refused(error)
 
 
+def plus(one, other):
+    return one[0] + other[0], one[1] + other[1]
+
+
+def most(used):
+    """The most that any has used, of either limit."""
+    return tuple(map(max, zip((0, 0), *used, strict=True)))
+
+
+def within(used, limits):
+    return used[0] <= limits[0] and used[1] <= limits[1]
+
+
 class Pair:
     """A ledger and the model beside it; every step is made on both, and both must agree."""
 
@@ -98,25 +116,27 @@ class Pair:
 
     def step(self, kind, first, second, third):
         name, operation, blocks = DATASETS[first % len(DATASETS)], f"q{second}", BLOCKS[second % len(BLOCKS)]
-        cost = 1 + second % 3 + (third % 7 == 0)  # mostly the same request under the same id
+        # Mostly the same request under the same id; some cost more ρ than δ, and some the other way about.
+        cost = 1 + second % 3 + (third % 7 == 0), second // 3 % 5
         both = DATASETS[second % len(DATASETS)], DATASETS[(second + 1) % len(DATASETS)]
         names = both if second % 4 == 0 else both[:1]  # what a release reads
         grant = self.grants[-1 - third % min(len(self.grants), 4)] if self.grants else None
         if kind == "crash":
             self.crash()
-        endless = kind == "raise" and self.model.limits.get(name, 0) >= 128
+        endless = kind == "raise" and self.model.limits.get(name, (0, 0))[0] >= 128
         if kind == "crash" or endless or (grant is None and kind in ("start", "commit")):
             return
-        limit = {"epsilon": 8.0 * 2**first, "disjoint_by": "ward" if name == PARALLEL else None}
+        limits = 8 * 2**first, 8 * 2**first
+        blocked = {"disjoint_by": "ward"} if name == PARALLEL else {}
         ask = {"analyst": "amina", "operation": operation, "blocks": blocks}
         real, ideal = {
             "create": (
-                lambda: self.ledger.create_budget(name, Budget(**limit)),
-                lambda: self.model.create(name, 8 * 2**first),
+                lambda: self.ledger.create_budget(name, budget(limits, **blocked)),
+                lambda: self.model.create(name, limits),
             ),
-            "raise": (lambda: self.double(name, limit), lambda: self.model.double(name)),
+            "raise": (lambda: self.double(name, blocked), lambda: self.model.double(name)),
             "reserve": (
-                lambda: self.reserve(names, PureDP(epsilon=float(cost)), ask),
+                lambda: self.reserve(names, ZeroConcentrated(cost[0], delta=cost[1] * SMALL), ask),
                 lambda: self.model.reserve(operation, names, cost, blocks),
             ),
             "start": (lambda: grant.start(), lambda: self.model.start(grant)),
@@ -138,9 +158,10 @@ class Pair:
     def reserve(self, names, event, ask):
         self.grants.append(self.ledger.reserve(names, event, **ask))
 
-    def double(self, name, limit):
+    def double(self, name, blocked):
         now = self.ledger.budget(name)
-        self.ledger.raise_budget(name, Budget(**{**limit, "epsilon": now.epsilon * 2}), reason="model")
+        doubled = Budget(rho=2 * now.rho, delta=2 * now.delta, **blocked)
+        self.ledger.raise_budget(name, doubled, reason="model")
 
     def crash(self):
         """The process dies: grants are gone, and the book is opened again."""
@@ -151,14 +172,20 @@ class Pair:
             self.ledger = Ledger.open(self.url, create=False)
 
     def compare(self):
-        for name, limit in self.model.limits.items():
-            assert self.ledger.spent(name).value == self.model.used(name)
-            assert self.model.used(name) <= limit
+        for name, limits in self.model.limits.items():
+            used, spent = self.model.used(name), self.ledger.spent(name)
+            assert spent.value == used[0]
+            assert spent.delta == pytest.approx(used[1] * SMALL, rel=1e-12)
+            assert within(used, limits)
 
     def close(self):
         found = self.ledger.verify()
         self.ledger.close()
         assert found.valid, found
+
+
+def budget(limits, **about):
+    return Budget(rho=float(limits[0]), delta=limits[1] * SMALL, **about)
 
 
 def outcome(act):

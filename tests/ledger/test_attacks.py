@@ -345,7 +345,8 @@ def test_a_cheap_reservation_by_hand_is_not_a_dear_grant(team, gateway):
 
 def test_a_reservation_by_hand_that_is_too_cheap_is_not_gone_on_with(team):
     asked = Request("clinic", EVENT, team.amina, "q", None, (), None)
-    cheap = {**asked.about, "request": asked.digest, "budgets": {"clinic": {"cost": 1, "delta": 0, "version": 1}}}
+    cheap = {**by_hand(), **asked.about, "request": asked.digest}
+    cheap["budgets"] = {"clinic": {"cost": 1, "delta": 0, "version": 1}}
     team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, json.dumps(cheap)])
     for ledger in (team.ledger, team.open(team.amina)):
         with pytest.raises(AlreadySpent, match="charged otherwise"):
@@ -419,15 +420,16 @@ def test_a_number_that_json_cannot_hold_is_an_event_that_cannot_be_read(team):
 
 
 def test_a_bad_answer_hides_no_lost_end(team, tmp_path):
-    file, anchor = tmp_path / "x", tmp_path / "anchor"
+    file, anchor = tmp_path / ("0" * 64), tmp_path / "anchor"
     file.write_bytes(b"x")
+    team.ledger.answers = tmp_path
     team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"cost": 2**58})])
     team.as_amina("SELECT sitr.start('q', %s, %s)", [team.amina, json.dumps({"holder": sha256(b"h")})])
-    done = json.dumps({"holder": "h", "sha256": "0" * 64, "bytes": 1, "media": "t"})
-    commit = "SELECT sitr.commit('q', %s, 'h', %s, 't', NULL, %s)"
+    done = json.dumps({"holder": "h", "sha256": "0" * 64, "bytes": 1, "media": "text/plain"})
+    commit = "SELECT sitr.commit('q', %s, 'h', %s, 'text/plain', NULL, %s)"
     with pytest.raises(psycopg.Error):
         team.as_amina(commit, [team.amina, done, f"{file}\nvalid: 7 entries"])
-    team.as_amina(commit, [team.amina, done, str(file)])
+    team.as_amina(commit, [team.amina, done, file.name])
     team.ledger.write_anchor(anchor)
     mark = read_marks(anchor)[0]
     lost = {"at": mark.at, "hash": "0" * 64, "ledger": mark.ledger, "seq": 999}

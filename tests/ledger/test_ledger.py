@@ -1,10 +1,11 @@
 """The book: what is charged to whom, what may be asked again, what is given back, and what is refused."""
 
+import os
 import threading
 
 import pytest
 
-from sitr.accounting import ApproximateDP, Gaussian, Laplace, PureDP
+from sitr.accounting import ApproximateDP, Gaussian, Laplace, PoissonSampled, PureDP, ZeroConcentrated
 from sitr.errors import (
     AlreadyAnswered,
     AlreadySpent,
@@ -19,9 +20,12 @@ from sitr.errors import (
     WrongLedger,
 )
 from sitr.ledger import Budget, Ledger, schema
+from sitr.ledger import answer as answer_module
+from sitr.ledger import grant as grant_module
 from sitr.release import Release
 
 ONE = PureDP(epsilon=1.0)
+NEXT_FORM = schema.SCHEMA_VERSION + 1
 
 
 def ask(ledger, datasets="clinic", event=ONE, analyst="amina", answer="a", **about):
@@ -154,7 +158,81 @@ def test_blocks_add_up_where_a_unit_may_be_in_two(ledger, kind):
     assert ledger.verify().valid
 
 
+SMALL = 2.0**-20
+# Events that cost so many quarters of one limit of the budget below, and next to nothing of the other.
+QUARTERS = {"ρ": lambda n: ZeroConcentrated(float(n)), "δ": lambda n: ZeroConcentrated(2.0**-30, delta=n * SMALL)}
+
+
+@pytest.fixture(params=QUARTERS)
+def quarter(request):
+    return QUARTERS[request.param]
+
+
+def two_limits(times=1, **about):
+    return Budget(rho=4.0 * times, delta=4 * SMALL * times, disjoint_by="ward", **about)
+
+
+def quarters(ledger):
+    """What was spent of the limit that comes first, in quarters of four."""
+    amount = ledger.spent("clinic")
+    return max(round(amount.value, 6), round(amount.delta / SMALL, 6))
+
+
+def test_of_several_blocks_the_one_that_spent_most_decides_of_either_limit(ledger, quarter):
+    ledger.create_budget("clinic", two_limits())
+    for blocks in ("a", "ab", "a", "b"):
+        ask(ledger, event=quarter(1), blocks=list(blocks))
+    assert quarters(ledger) == 3  # a has spent 3, b has spent 2
+    for blocks in (["a", "b"], ["b", "a"], ["a", "new", "b"]):
+        with pytest.raises(BudgetExceeded, match=r"(4\.00|3\.82e-06) requested, (1\.00|9\.5\de-07) left"):
+            ask(ledger, event=quarter(4), blocks=blocks)
+        with pytest.raises(BudgetExceeded):
+            ask(ledger, event=quarter(2), blocks=blocks)
+    ask(ledger, event=quarter(2), blocks=["b"])
+    ask(ledger, event=quarter(4), blocks=["c"])
+    assert quarters(ledger) == 4
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=quarter(1))  # the whole, with c
+    ask(ledger, event=quarter(1), blocks=["a"])
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=quarter(1), blocks=["a"])
+    assert ledger.verify().valid
+
+
+def test_what_the_whole_spent_is_spent_in_every_block_of_either_limit(ledger, quarter):
+    ledger.create_budget("clinic", two_limits())
+    ask(ledger, event=quarter(3))
+    ask(ledger, event=quarter(1), blocks=["a"])
+    ask(ledger, event=quarter(1), blocks=["b"])
+    for blocks in (["a"], ["b", "c"], []):
+        with pytest.raises(BudgetExceeded, match=r", (0|\d\.\d*e-2\d) left"):
+            ask(ledger, event=quarter(1), blocks=blocks)
+    assert quarters(ledger) == 4
+    assert ledger.verify().valid
+
+
 # Raises and refunds
+
+
+def test_a_raise_keeps_what_blocks_spent_and_a_refund_gives_it_back_of_either_limit(ledger, quarter):
+    ledger.create_budget("clinic", two_limits())
+    ask(ledger, event=quarter(3), blocks=["a"])
+    ledger.reserve("clinic", quarter(1), analyst="amina", operation="blocks", blocks=["b", "a"])
+    ask(ledger, event=quarter(3), blocks=["b"])
+    ledger.raise_budget("clinic", two_limits(times=2), reason="more")
+    assert quarters(ledger) == 4
+    ledger.reserve("clinic", quarter(2), analyst="amina", operation="whole")
+    assert quarters(ledger) == 6
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=quarter(3), blocks=["a"])
+    ledger.refund("whole", reason="not run")
+    assert quarters(ledger) == 4
+    ledger.refund("blocks", reason="not run")
+    assert quarters(ledger) == 3
+    with pytest.raises(BudgetExceeded):
+        ask(ledger, event=quarter(6), blocks=["b"])
+    ask(ledger, event=quarter(5), blocks=["b"])
+    assert ledger.verify().valid
 
 
 def test_a_raise_keeps_what_was_spent(clinic):
@@ -308,24 +386,70 @@ def test_large_answers_are_in_files_that_are_watched(fresh_durable, tmp_path):
         ledger.create_budget("clinic", Budget(epsilon=8))
         large = bytes(2**20 + 7)
         ask(ledger, operation="large", answer=large)
-        own = tmp_path / "own.csv"
-        own.write_bytes(b"1,2\n")
-        ask(ledger, operation="own", answer=own)
         assert ledger.answer("large", analyst="amina").content == large
-        assert ledger.answer("own", analyst="amina").content == b"1,2\n"
         assert ledger.verify().valid
-        own.write_bytes(b"9,2\n")
-        with pytest.raises(LedgerDamaged, match="was changed"):
-            ledger.answer("own", analyst="amina")
-        assert not ledger.verify().valid
-        own.write_bytes(b"1,2\n")
         (file,) = (tmp_path / "answers").iterdir()
+        file.write_bytes(bytes(2**20 + 6) + b"9")
+        with pytest.raises(LedgerDamaged, match="was changed"):
+            ledger.answer("large", analyst="amina")
+        assert not ledger.verify().valid
         file.unlink()
         with pytest.raises(LedgerDamaged, match="was moved or lost"):
             ledger.answer("large", analyst="amina")
         told = ledger.verify()
         assert told.valid
         assert "1 large answers are in files that are not here" in told.remarks[0]
+
+
+@pytest.mark.parametrize("size", [4, 2**20 + 7])
+def test_of_a_file_a_copy_is_kept(ledger, tmp_path, size):
+    ledger.create_budget("clinic", Budget(epsilon=8))
+    own = tmp_path / "own.csv"
+    own.write_bytes(bytes(size))
+    ask(ledger, operation="own", answer=own)
+    own.write_bytes(b"something else")
+    assert ledger.answer("own", analyst="amina").content == bytes(size)
+    assert ledger.verify().valid
+
+
+@pytest.mark.parametrize("wrong", ["", "missing", "fifo"])
+def test_what_is_no_file_cannot_be_kept(clinic, tmp_path, wrong):
+    os.mkfifo(tmp_path / "fifo")
+    with clinic.reserve("clinic", ONE, analyst="amina", operation="q") as grant:
+        with pytest.raises(InvalidArgument, match="can still commit"):
+            grant.commit(tmp_path / wrong)
+        grant.commit("a")
+
+
+def test_an_answer_that_is_too_large_stays_charged_and_a_smaller_one_is_kept(fresh, tmp_path, monkeypatch):
+    monkeypatch.setattr(grant_module, "LARGE", 10)
+    monkeypatch.setattr(grant_module, "LARGEST", 100)
+    monkeypatch.setattr(answer_module, "LARGEST", 100)
+    (tmp_path / "large").write_bytes(bytes(101))
+    with Ledger.open(fresh(), answers=tmp_path / "answers") as ledger:
+        ledger.create_budget("clinic", Budget(epsilon=8))
+        with ledger.reserve("clinic", ONE, analyst="amina", operation="q") as grant:
+            for answer in ("x" * 101, tmp_path / "large"):
+                with pytest.raises(InvalidArgument, match=r"more than 100 bytes(.|\n)*stays charged"):
+                    grant.commit(answer)
+            ledger.answers = None
+            if not ledger.in_memory:
+                with pytest.raises(InvalidArgument, match=r"keeps up to 10(.|\n)*stays charged"):
+                    grant.commit("x" * 11)
+            grant.commit("x" * 10)
+        assert spent(ledger) == 1
+        assert ledger.verify().valid
+
+
+def test_a_request_that_is_too_large_is_not_charged(clinic):
+    many = [f"{number:0200}" for number in range(6000)]
+    deep = ONE
+    for _ in range(60):
+        deep = PoissonSampled(deep, 1.0)
+    for about in ({"event": ONE, "blocks": many}, {"event": deep}):
+        with pytest.raises(InvalidArgument, match=r"too large for an entry(.|\n)*nothing was charged"):
+            clinic.reserve("clinic", analyst="amina", **about)
+    assert spent(clinic) == 0
 
 
 # Opening
@@ -354,8 +478,8 @@ def test_a_newer_form_is_refused_and_an_older_one_is_brought_forward(fresh_durab
     with Ledger.open(url) as ledger:
         ledger.create_budget("clinic", Budget(epsilon=8))
         ask(ledger)
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda connection: ran.append(1)})
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT_FORM)
+    monkeypatch.setattr(schema, "MIGRATIONS", {NEXT_FORM - 1: lambda connection: ran.append(1)})
     for _ in range(2):
         with Ledger.open(url) as ledger:
             assert ledger.verify().valid
@@ -363,7 +487,7 @@ def test_a_newer_form_is_refused_and_an_older_one_is_brought_forward(fresh_durab
             assert [entry.kind for entry in ledger.entries()][-1] == "migrate"
     assert ran == [1]
     monkeypatch.undo()
-    with pytest.raises(WrongLedger, match="has form 2"):
+    with pytest.raises(WrongLedger, match=f"has form {NEXT_FORM}"):
         Ledger.open(url)
 
 
@@ -374,8 +498,8 @@ def test_a_migration_that_fails_changes_nothing(fresh_durable, monkeypatch):
     def fails(connection):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: fails})
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT_FORM)
+    monkeypatch.setattr(schema, "MIGRATIONS", {NEXT_FORM - 1: fails})
     with pytest.raises(ZeroDivisionError):
         Ledger.open(url)
     monkeypatch.undo()

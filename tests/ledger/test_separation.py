@@ -54,8 +54,8 @@ def team(tmp_path):
 
 def body(**charges):
     due = {name: {"version": 1, "cost": 10, "delta": 0} | charge for name, charge in charges.items()}
-    about = {"datasets": ["clinic"], "blocks": [], "purpose": None, "event": EVENT.to_dict(), "request": "r"}
-    return json.dumps({**about, "budgets": due})
+    about = {"datasets": ["clinic"], "blocks": [], "purpose": None, "event": EVENT.to_dict()}
+    return json.dumps({**about, "nonce": "0f" * 16, "request": sha256(b"r"), "budgets": due})
 
 
 def test_an_analyst_works_with_the_ledger_as_anyone_does(team):

@@ -134,7 +134,7 @@ def test_a_budget_that_is_widened(url):
 
 def test_a_budget_that_is_taken_out(url):
     tamper(url, "DELETE FROM block", "DELETE FROM budget WHERE name = 'clinic/analyst/amina'")
-    assert "budgets and entries disagree" in found(url).problem
+    assert "budgets and entries disagree on 'clinic/analyst/amina'" in found(url).problem
 
 
 def test_answers_that_are_changed_or_taken_out_or_put_in(url):
@@ -290,3 +290,82 @@ def test_progress_is_told(url, monkeypatch):
         assert ledger.verify(progress=seen.append).valid
         assert seen == list(range(4, ledger.head.seq + 1, 4))
         assert len(seen) > 1
+
+
+def test_every_part_of_a_total_is_compared(url):
+    """Of the budget and of its blocks, of either limit: nothing that a later charge would start from."""
+    for column in ("cost", "delta", "peak_cost", "peak_delta"):
+        tamper(url, f"UPDATE budget SET {column} = {column} + 1 WHERE name = 'clinic'")
+        assert "the running total of the budget 'clinic' is not" in found(url).problem
+        tamper(url, f"UPDATE budget SET {column} = {column} - 1 WHERE name = 'clinic'")
+    for column in ("cost", "delta"):
+        tamper(url, f"UPDATE block SET {column} = {column} + 1 WHERE budget = 'clinic'")
+        assert "totals of blocks" in found(url).problem
+        tamper(url, f"UPDATE block SET {column} = {column} - 1 WHERE budget = 'clinic'")
+    tamper(url, "UPDATE budget SET version = 2 WHERE name = 'clinic'")
+    assert "the budget 'clinic' is defined otherwise" in found(url).problem
+    tamper(url, "UPDATE budget SET version = 1 WHERE name = 'clinic'")
+    assert found(url).valid
+
+
+def test_one_fault_hides_no_other(url):
+    """A rule, the totals, an answer too many and one too few: each is told, the first of them first."""
+    with Ledger.open(url) as ledger:
+        last = ledger.head.seq
+    put = "INSERT INTO answer (operation, media, content) VALUES ('reserved', 'text/plain', :new)"
+    rewritten(url, lambda entries: [*entries[:-1], replace(entries[-1], kind="open", operation=None, analyst=None)])
+    tamper(url, "UPDATE budget SET cost = 0", "DELETE FROM answer WHERE operation = 'q1'", (put, {"new": b"x"}))
+    told = found(url)
+    assert (told.valid, told.bad_entry) == (False, last)
+    assert told.problem == f"entry {last} breaks the rules: a book is opened once"
+    assert [one.split("'")[0] for one in told.others] == [
+        "the running total of the budget ",
+        "there is an answer to operation ",
+        "the answer to operation ",
+    ]
+    assert str(told).splitlines()[0] == f"NOT VALID: {told.problem}"
+
+
+def test_an_anchor_vouches_up_to_its_last_mark_and_only_for_a_book_that_holds(url, tmp_path):
+    with Ledger.open(url, anchor=tmp_path / "anchor") as ledger:
+        ledger.reserve("clinic", PureDP(epsilon=1), analyst="amina")
+        told = ledger.verify(anchor=tmp_path / "anchor")
+        assert told.anchored.startswith(f"anchored up to entry {ledger.head.seq}, on 20")
+        last = ledger.head.seq
+    tamper(url, "UPDATE budget SET cost = 0")
+    assert found(url, anchor=tmp_path / "anchor").anchored.startswith(f"the anchor reaches to entry {last}, on 20")
+
+
+def test_a_clock_that_was_set_back_is_a_remark_and_one_that_stands_still_is_none(url):
+    rewritten(url, lambda entries: [replace(entry, at=entries[0].at) for entry in entries])
+    assert found(url).remarks == ()
+    rewritten(url, lambda entries: [*entries[:-1], replace(entries[-1], at="2020" + entries[-1].at[4:])])
+    told = found(url)
+    assert told.valid
+    assert [remark.split(":")[0] for remark in told.remarks] == [
+        f"entry {told.head.seq} is dated before the one it follows"
+    ]
+
+
+def test_of_very_many_faults_and_remarks_a_hundred_are_told():
+    with Ledger.open("memory://") as ledger, ledger.store.transaction() as connection:
+        rows, previous = [], connection.exec_driver_sql("SELECT hash FROM entry").scalar()
+        for seq in range(2, 302):
+            at = f"2020-01-01T00:00:00.{1000 - seq:06}+00:00"
+            entry = Entry(seq, at, "open", None, None, "{}", "")
+            previous = entry_hash(ledger.id, previous, entry)
+            rows.append(replace(entry, hash=previous))
+        for row in rows:
+            connection.execute(
+                text("INSERT INTO entry VALUES (:seq, :at, :kind, :operation, :analyst, :body, :hash)"), vars(row)
+            )
+    told = ledger.verify()
+    assert told.bad_entry == 2
+    assert (len(told.others), len(told.remarks)) == (100, 100)
+    assert told.others[0].startswith("entry 3 breaks the rules")
+
+
+def test_what_was_spent_is_worked_out_again_as_a_share_that_rounds_up(url):
+    told = found(url)
+    assert told.spent == {"clinic": (5 / 16, 0.0), "clinic/analyst/amina": (5 / 8, 0.0)}
+    assert str(told).splitlines()[0] == f"valid: {told.head.seq} entries, head {told.head}"

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import bdtr
+from scipy.special import bdtr, ndtr, ndtri
 
 from sitr.accounting import DiscreteGaussian, DiscreteLaplace
 from sitr.errors import InvalidArgument, SitrError
 from sitr.mechanisms import bounded_mean, bounded_sum, bounded_variance
+from sitr.mechanisms.additive import AdditiveNoise
 from sitr.mechanisms.randomness import SYSTEM
 from sitr.mechanisms.sums import ENDS, KNOWN, WAVES
 from tests.mechanisms.statistics import ALARM, fits
@@ -310,3 +311,96 @@ def test_what_is_no_column_is_refused_without_being_shown_and_nothing_is_drawn(m
 def test_a_bad_number_of_rows_is_refused(rows):
     with pytest.raises(InvalidArgument, match="rows"):
         bounded_mean(**GOOD).accuracy(rows=rows)
+
+
+def mean_coverage(target, adjacency, place):
+    """How often the mean of very many people at a place is as close as stated, from the laws of the noises alone.
+
+    With Gaussian noise that on the count is whole, ν, and that on the sum about the middle is η: the sum of (x - m) is
+    off by η/2 + (1/2 - m)ν. With Laplace noise on both ends it is off by (1 - m)η - mν, at the ends by one of them.
+    """
+    people = 10**6
+    mechanism = bounded_mean(bounds=(0.0, 10.0), adjacency=adjacency, **target)
+    stated = (mechanism.accuracy(rows=people) - mechanism.step) * people / 10
+    if "epsilon" in target:
+        return 1 - math.exp(-stated * target["epsilon"])
+    if adjacency == "replace_one":
+        return 2 * ndtr(stated * math.sqrt(2 * target["rho"])) - 1
+    sigma = math.sqrt(1 / target["rho"])
+    weights = {x: math.exp(-(x**2) / (2 * sigma**2)) for x in range(-200, 201)}
+    return math.fsum(
+        weight * (ndtr((2 * stated - moved) / sigma) - ndtr((-2 * stated - moved) / sigma))
+        for moved, weight in ((x * (1 - 2 * place), weight) for x, weight in weights.items())
+    ) / math.fsum(weights.values())
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "target", [{"epsilon": 0.1}, {"epsilon": 5.0}, {"rho": 0.01}, {"rho": 2.8}, {"rho": 20.0}], ids=str
+)
+def test_the_error_of_a_mean_holds_by_the_laws_of_its_noises(target, adjacency):
+    """And is no larger than it has to be, where the noise of the count is not of a few whole numbers only."""
+    for place in (0.0, 1.0):
+        coverage = mean_coverage(target, adjacency, place)
+        assert coverage >= 0.95 - 1e-5
+        assert coverage < 0.957 or target.get("rho", 0) > 1
+
+
+@pytest.mark.parametrize(
+    ("target", "width95"), [({"epsilon": 2.0}, math.log(20) / 2), ({"rho": 0.5}, 1.959964)], ids=str
+)
+@pytest.mark.parametrize("bounds", [(0.0, 10.0), (-1000.0, 300.0), (0.001, 0.002)])
+def test_the_error_of_a_sum_is_the_quantile_of_its_noise(target, width95, bounds):
+    mechanism = bounded_sum(bounds=bounds, **target)
+    assert mechanism.error95 == pytest.approx(width95 * max(map(abs, bounds)), rel=1e-3)
+    assert mechanism.release([]).error95 == mechanism.error95
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("target", [{"epsilon": 1.0}, {"rho": 0.5}], ids=str)
+@pytest.mark.parametrize("place", [0.05, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("spread", ["together", "at both ends"])
+def test_the_error_of_a_variance_holds_wherever_the_noises_lie(target, adjacency, place, spread, monkeypatch):
+    """All noises at the ends of what they stay within at once, 95 times in 100: no corner is farther off."""
+    people = 1000
+    high = round(people * place)
+    data = np.full(people, 10 * place) if spread == "together" else np.repeat([0.0, 10.0], [people - high, high])
+    mechanism = bounded_variance(bounds=(0.0, 10.0), adjacency=adjacency, **target)
+    statistics = 2 if adjacency == "replace_one" else 3
+    missed = 1 - 0.95 ** (1 / statistics)
+    farthest = -float(ndtri(missed / 2)) if "rho" in target else -math.log(missed)
+    errors, stated = [], []
+    for signs in product((-1, 1), repeat=statistics):
+        turned = iter(signs)
+
+        def corner(noise, source, turned=turned):
+            return np.array([next(turned) * math.floor(farthest * noise.scale) for _ in range(noise.grid.count)])
+
+        monkeypatch.setattr(AdditiveNoise, "noise", corner)
+        release = mechanism.release(data, unsafe_seed=1)
+        errors.append(abs(release.value - float(np.var(data))))
+        stated.append(release.error95)
+        assert errors[-1] <= stated[-1]
+    if spread == "at both ends" and place == 0.5:  # the worst data: the bound is nearly reached
+        assert max(errors) > 0.6 * max(stated)
+
+
+def test_without_people_an_error_is_as_wide_as_what_can_be_answered():
+    for make, most in ((bounded_mean, 10.0), (bounded_variance, 25.0)):
+        mechanism = make(bounds=(0.0, 10.0), epsilon=1.0)
+        errors = [mechanism.release([], unsafe_seed=seed).error95 for seed in range(20)]
+        assert errors == pytest.approx([most] * 20, rel=1e-4)
+        assert make(bounds=(0.0, 10.0), epsilon=1.0, adjacency="replace_one").release([]).error95 == pytest.approx(
+            most, rel=1e-4
+        )
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_targets_reach_to_the_ends_of_their_ranges(make):
+    for end, beyond in ((1e-9, 0.9e-9), (1e4, 1.1e4)):
+        assert make(bounds=(0.0, 1.0), epsilon=end).event.pure() == pytest.approx(end, rel=1e-6)
+        with pytest.raises(InvalidArgument, match="epsilon="):
+            make(bounds=(0.0, 1.0), epsilon=beyond)
+    for beyond in (0.9e-18, 1.1e8):
+        with pytest.raises(InvalidArgument, match="rho="):
+            make(bounds=(0.0, 1.0), rho=beyond)

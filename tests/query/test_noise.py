@@ -1,13 +1,15 @@
 """Noise: what it costs is what was asked for, its scale follows the reach, and neighbours double it where they must."""
 
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sitr.accounting import ZeroConcentrated
-from sitr.query.noise import Noise, Reach, deviation, ratio, rho_of
+from sitr.errors import InvalidArgument
+from sitr.query.noise import LARGEST, Noise, Reach, deviation, ratio, rho_of
 
 reaches = st.builds(
     lambda groups, rows: Reach(groups * rows, math.sqrt(groups) * rows), st.integers(1, 50), st.integers(1, 50)
@@ -36,6 +38,26 @@ def test_gaussian_noise_costs_its_rho(cost, reach, unit):
     assert noise.scale == pytest.approx(reach.l2 / math.sqrt(2 * cost), rel=0.01, abs=1 / unit)
 
 
+@given(st.integers(1, 50), st.integers(1, 50), costs, units, st.integers(1, 5))
+@settings(max_examples=40)
+def test_gaussian_noise_is_charged_for_the_whole_reach_to_the_last_digit(groups, rows, cost, unit, length):
+    """By exact fractions: √groups is no float, and what it is rounded by must not come out of the privacy."""
+    mechanism = Noise("gaussian", cost, Reach(groups * rows, math.sqrt(groups) * rows), unit, "add_remove").mechanism(
+        length
+    )
+    exact = Fraction(groups * (rows * unit) ** 2) / (2 * Fraction(mechanism.scale) ** 2)
+    assert exact <= Fraction(mechanism.event.rho) <= Fraction(cost) * (1 + Fraction(1, 10**12))
+
+
+def test_noise_is_as_much_as_a_sampler_draws_and_no_more():
+    """The planner chooses its units so that the noise is no larger than `LARGEST`, in steps; here it is as the unit."""
+    for kind, cost in (("laplace", 1.0), ("gaussian", 0.5)):
+        half, twice = (Noise(kind, cost, Reach(1, 1.0), int(LARGEST[kind] * times), "add_remove") for times in (0.5, 2))
+        assert half.scale == pytest.approx(1.0)
+        with pytest.raises(InvalidArgument, match="grid steps"):
+            twice.mechanism(1)
+
+
 def test_the_reach_is_doubled_where_a_unit_is_replaced():
     assert Reach(3, 2.0).doubled("add_remove") == Reach(3, 2.0)
     assert Reach(3, 2.0).doubled("replace_one") == Reach(6, 4.0)
@@ -53,7 +75,7 @@ def test_deviations(cost, reach):
     assert deviation("gaussian", cost, reach) == pytest.approx(ratio("gaussian", cost) * reach.l2)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+@pytest.mark.parametrize("epsilon", [1e-4, 0.01, 1.0, 10.0, 1000.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 def test_the_rho_of_a_price_is_the_largest(epsilon, delta):
     rho = rho_of(epsilon, delta)

@@ -136,6 +136,8 @@ def conditions(visits: Any) -> dict[str, Expression]:
         "other": region != "east ",
         "listed": region.isin(["ost", "north"]),
         "numbers": age.isin([11, 22, 33, 44]),
+        "computed": (age * 2).isin([22, 44, 33.5]),
+        "nowhere": ~(age + 1).isin([0.5]),
         "both": urgent & (age > 50),
         "either": urgent | (cost > 300),
         "opposite": ~urgent,

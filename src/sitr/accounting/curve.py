@@ -14,7 +14,7 @@ from .. import _validate
 from ..errors import NoSuchGuarantee
 from ..units import Adjacency
 from .bracket import Bracket
-from .engines.solve import Found
+from .engines.delta import Found, Total
 from .notions import concentrated_of, gdp_of, zcdp_of
 from .orders import Orders
 from .parts import Parts, group_part
@@ -72,7 +72,7 @@ class Answers:
             2.381597
         """
         deltas = _validate.reals("delta", delta, 0, 1, open_high=True)
-        return _brackets(deltas, lambda d: self._orders.epsilon(d))
+        return _brackets(deltas, lambda d: self._orders.epsilon(Total(d)))
 
     def delta(self, epsilon: ArrayLike) -> Bracket:
         """Return the least δ for which (ε,δ)-DP holds: the privacy profile (THEORY 1.3).
@@ -322,7 +322,7 @@ class Curve(Answers):
         return self._parts
 
 
-def _brackets(values: Any, ask: Callable[[float], Found], safe: Any = "upper") -> Bracket:
+def _brackets(values: Any, ask: Callable[[float], Found[Any]], safe: Any = "upper") -> Bracket:
     """Ask for each value; a scalar gives floats, an array arrays."""
     found = [ask(float(v)) for v in values.ravel()]
     if values.ndim == 0:

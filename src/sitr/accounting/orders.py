@@ -6,11 +6,13 @@ import math
 from functools import cached_property
 
 from ..errors import NoSuchGuarantee
+from .engines.delta import Found, Number, Total
 from .engines.mix import Mix
-from .engines.solve import Found, delta_of_orders, epsilon_of_orders
+from .engines.solve import delta_of_orders, epsilon_of_orders
 from .engines.tradeoff import power_of_orders
 from .losses.gaussian import GaussianLoss
 from .losses.law import UNIT, Pair
+from .losses.pairs import two_point_pair
 from .losses.sampled_curve import SampledCurve, log_ratio
 from .parts import Parts
 from .renyi import Claim, bad_outcome_bound, implied_pair
@@ -46,7 +48,7 @@ class Orders:
     @cached_property
     def above(self) -> list[Mix]:
         """Mixes that dominate the truth: claims as the pair that their summed Rényi curve implies."""
-        claims = [(implied_pair(self.claims), 1)] if self.claims else []
+        claims = [(implied_pair(tuple(self.claims)), 1)] if self.claims else []
         return _mixes([*self.pairs, *claims])
 
     @cached_property
@@ -60,7 +62,18 @@ class Orders:
         for claim, n in self.claims:
             known = [(part.beneath or part, n * m) for part, m in claim.beneath if isinstance(part, Pair)]
             pairs += known or [(Pair.symmetric(GaussianLoss(claim.attained)), n)]
+            pairs += [(two_point_pair(0.0, claim.infinite_mass), n)] if claim.infinite_mass and not known else []
         return _mixes(pairs)
+
+    @cached_property
+    def _leading(self) -> list[Mix]:
+        """Of one sampled event that was symmetric before, the remove order has the larger δ at every ε ≥ 0.
+
+        With g(y) the δ before, y = e^ε: q g((y-1+q)/q) when one is removed, and (1-(1-q)y) g(qy/(1-(1-q)y)) when one is
+        added. Its factor is at most q, and its argument the larger one, by (1-q)(y-1)²/q(1-(1-q)y).
+        """
+        alone = len(self.pairs) == 1 and self.pairs[0][1] == 1
+        return self.above[:1] if alone and self.pairs[0][0].leads else self.above
 
     @property
     def infinite_mass(self) -> float:
@@ -81,21 +94,21 @@ class Orders:
         # Divergences do not fall with their order, and near 1 the quotient loses digits that the mean has.
         return max(max(mix.rdp(alpha), mix.mean) for mix in self.all)
 
-    def epsilon(self, delta: float) -> Found:
+    def epsilon(self, delta: Total) -> Found[float]:
         """Bracket ε at one δ."""
-        if delta == 0:
+        if not delta:
             return self._pure()
         if self._inside is not None:
             return self._sampled_epsilon(*self._inside, delta)
         if self.exact:
-            return epsilon_of_orders(self.above, delta)
+            return epsilon_of_orders(self._leading, delta)
         lower = epsilon_of_orders(self.beneath, delta).lower
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
         if self.pairs:
             upper = _smaller(epsilon_of_orders(self.above, delta), upper)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
 
-    def _pure(self) -> Found:
+    def _pure(self) -> Found[float]:
         largest = math.inf if self.infinite_mass > 0 else self.largest
         if math.isinf(largest):
             raise NoSuchGuarantee(
@@ -103,14 +116,15 @@ class Orders:
                 why="pure differential privacy bounds every loss (THEORY 1.3).",
                 do="ask at a δ > 0, or use noise of bounded loss such as Laplace.",
             )
-        return Found(max(largest, 0.0), max(largest, 0.0), "largest loss")
+        largest = max(largest, 0.0)
+        return Found(largest, largest, "largest loss")
 
-    def delta(self, epsilon: float) -> Found:
+    def delta(self, epsilon: float) -> Found[Total]:
         """Bracket δ at one ε."""
         if self._inside is not None:
             return self._sampled_delta(*self._inside, epsilon)
         if self.exact:
-            return delta_of_orders(self.above, epsilon)
+            return delta_of_orders(self._leading, epsilon)
         lower = delta_of_orders(self.beneath, epsilon).lower
         upper = delta_of_orders(self.all, epsilon, only_chernoff=True)
         if self.pairs:
@@ -131,31 +145,33 @@ class Orders:
         inside = Orders(curves.forward.parts)
         return (inside, curves.forward.q) if len(inside.beneath) == 1 else None
 
-    def _sampled_epsilon(self, inside: Orders, q: float, delta: float) -> Found:
+    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total) -> Found[float]:
         if delta >= q:
             return Found(0.0, 0.0, "sampling")
-        least, most = inside.epsilon(min(delta / q * (1 + UNITS), ALMOST)), inside.epsilon(delta / q * (1 - UNITS))
+        least = inside.epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)))
+        most = inside.epsilon(Total(delta / q * (1 - UNITS)))
         lower, upper = (log_ratio(found, q) for found in (least.lower, most.upper))
         return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
 
-    def _sampled_delta(self, inside: Orders, q: float, epsilon: float) -> Found:
+    def _sampled_delta(self, inside: Orders, q: float, epsilon: float) -> Found[Total]:
         inner = math.log1p(math.expm1(epsilon) / q) if epsilon < 600 + math.log(q) else epsilon - math.log(q)
         least, most = inside.delta(inner * (1 + UNITS)), inside.delta(inner * (1 - UNITS))
-        return Found(q * least.lower * (1 - UNITS), q * most.upper * (1 + UNITS), most.method)
+        lower, upper = q * least.lower * (1 - UNITS), q * most.upper * (1 + UNITS)
+        return Found(Total(lower), Total(min(upper, q)), most.method)
 
-    def tradeoff(self, x: float) -> Found:
+    def tradeoff(self, x: float) -> Found[float]:
         """Bracket the least type-II error at one type-I error."""
         power = self.power(x)
         return Found(max(1 - power.upper, 0.0), max(1 - power.lower, 0.0), power.method)
 
-    def power(self, x: float) -> Found:
+    def power(self, x: float) -> Found[float]:
         """Bracket the largest power of any test at one type-I error."""
         found = power_of_orders(self.above, x)
         if self.exact:
             return found
         return Found(min(power_of_orders(self.beneath, x).lower, found.upper), found.upper, found.method)
 
-    def bad_outcome_by_renyi(self, p: float) -> Found:
+    def bad_outcome_by_renyi(self, p: float) -> Found[float]:
         """Bound the probability of a bad outcome by Proposition 10 of seed 002."""
         best = max(bad_outcome_bound(mix, p) for mix in self.all)
         return Found(p, max(best, p), "Rényi curve (Prop. 10)")
@@ -172,5 +188,5 @@ def _forward(parts: list[tuple[Pair, int]]) -> Mix:
     return Mix.of((pair.forward, count) for pair, count in parts)
 
 
-def _smaller(first: Found, second: Found) -> Found:
+def _smaller(first: Found[Number], second: Found[Number]) -> Found[Number]:
     return first if first.upper <= second.upper else second

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from ..errors import NoSuchGuarantee
+from .engines.delta import Finite, Found, Total
+from .engines.lattice import AtomSum, enumerated
 from .engines.line import Line, choose_grid
 from .engines.mix import Mix, log_kappa, saddle_tilt
-from .engines.rare import rare_laws
-from .engines.solve import delta_of
+from .engines.ways import Purse, attempt
 from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
@@ -23,6 +25,7 @@ from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
 BLOCKS = 45  # of neighbouring points, each with one line
+WORK = 1.5e8  # multiplications for all of them
 GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
@@ -77,7 +80,7 @@ def _curve(part: Pair | Claim) -> Pair:
 
 def _laws(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]], q: float) -> Pair:
     """Make the laws of all parts run together on one Poisson sample, and of what they dominate."""
-    above = _profile_pair(known + ([(implied_pair(claims), 1)] if claims else []))
+    above = _profile_pair((*known, *([(implied_pair(tuple(claims)), 1)] if claims else [])))
     beneath = pairs.sampled_pair(_attained(known, claims), q)
     sampled = pairs.sampled_pair(above, q)
     return Pair(sampled.forward, sampled.backward, beneath.beneath or beneath)
@@ -89,16 +92,20 @@ def _is_too_fine(pair: Pair) -> bool:
     return isinstance(loss, DiscreteGaussianLoss) and loss.scale > MOST_SCALE
 
 
-def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:
+@lru_cache(maxsize=256)  # it does not depend on the rate, which a calibration may look for
+def _profile_pair(parts: tuple[tuple[Pair, int], ...]) -> Pair:
     """Return a pair that dominates the composition in both orders: the hull of its certified profile."""
     mixes = [Mix.of((p.forward, n) for p, n in parts)]
     if not all(p.is_symmetric for p, _ in parts):
         mixes.append(Mix.of((p.backward, n) for p, n in parts))
-    if max(mix.largest for mix in mixes) <= 0:
-        return pairs.two_point_pair(0.0, 0.0)
-    spread = math.sqrt(2 * max(mix.mean for mix in mixes))
-    high = min(max(mix.largest for mix in mixes), max(mix.mean for mix in mixes) + 40 * spread, 600.0)
-    core = min(high, max(mix.mean for mix in mixes) + 8 * spread)  # where most of any moment lies
+    infinite_mass = max(mix.infinite_mass for mix in mixes)
+    if infinite_mass >= 1 or max(mix.largest for mix in mixes) <= 0:  # then δ(0) is all infinite mass
+        return pairs.two_point_pair(0.0, max(mix.failure.upper for mix in mixes))
+    # Given that it is finite the loss may well be negative: E L is at least the log of that condition's probability.
+    mean = max(mix.mean - math.log1p(-mix.infinite_mass) for mix in mixes)
+    spread = math.sqrt(2 * max(mean, 0.0))
+    high = min(max(mix.largest for mix in mixes), mean + 40 * spread, 600.0)
+    core = min(high, mean + 8 * spread)  # where most of any moment lies
     rows = (
         np.linspace(0, core, POINTS),
         np.linspace(core, high, POINTS // 4),
@@ -113,16 +120,20 @@ def _profile_pair(parts: list[tuple[Pair, int]]) -> Pair:
     )
 
 
-def _profile_above(mix: Mix, epsilons: Floats, typical: float) -> list[float]:
-    """Bound δ at each ε from above, to about GOAL."""
-    if all(isinstance(loss, Atoms) for loss, _ in mix.parts) or rare_laws(mix):
-        return [delta_of(mix, float(e)).upper for e in epsilons]
-    blocks = [_block_above(mix, block, typical) for block in np.array_split(epsilons, BLOCKS)]
-    finite = np.where(epsilons < mix.largest, np.concatenate(blocks), 0.0)
-    return list(mix.infinite_mass + (1 - mix.infinite_mass) * finite)
-
-
 @np.errstate(all="ignore")
+def _profile_above(mix: Mix, epsilons: Floats, typical: float) -> list[Total]:
+    """Bound δ at each ε from above, to about GOAL."""
+    few = enumerated(mix)
+    if few is not None:
+        atoms = AtomSum(*few)
+        bounds = np.array([atoms.upper(float(e)) for e in epsilons])
+    else:
+        blocks = [_block_above(mix, block, typical) for block in np.array_split(epsilons, BLOCKS)]
+        bounds = np.where(epsilons < mix.largest, np.concatenate(blocks), 0.0)
+    finite = (Found(Finite(0.0), Finite(bound), "profile") for bound in bounds)
+    return [mix.failure.total(found).upper for found in finite]
+
+
 def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
     """Bound δ at neighbouring ε by one tilt: Chernoff's bound, and a line that is smoothed more than one for an answer.
 
@@ -132,10 +143,10 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
     c = min(saddle_tilt(mix, middle), mix.tilt_limit)
     logs = float(mix.log_mgf(c)) + mix.log_mgf_error(c) + float(log_kappa(c)) - c * epsilons
     bounds = np.exp(np.minimum(logs, 0.0)) * (1 + 1e-9)
-    try:
-        near = min(float(logs[epsilons.size // 2]) - 2, -1e-3)  # about ln δ: only sets how fine the line is
-        line = Line(mix, choose_grid(mix, c, max(middle, typical), near, GOAL))
-    except OverflowError:  # more nodes than are worth their while
+    near = min(float(logs[epsilons.size // 2]) - 2, -1e-3)  # about ln δ: only sets how fine the line is
+    at, share = max(middle, typical), WORK / BLOCKS
+    line = attempt(lambda: Line(mix, choose_grid(mix, c, at, near, GOAL, most_work=share)), Purse(2 * share))
+    if line is None:
         return bounds
     return np.fmin(bounds, [line.upper(float(e)) for e in epsilons])  # what is no number proves nothing
 
@@ -144,11 +155,12 @@ def _attained(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) ->
     """Return what the composition dominates: its outcomes merged, or one component alone, which is post-processing."""
     parts = [(pair.beneath or pair, n) for pair, n in known if not _is_too_fine(pair)]
     parts += [(pairs.gaussian_pair(claim.attained), n) for claim, n in claims if claim.attained]
+    parts += [(pairs.two_point_pair(0.0, claim.infinite_mass), n) for claim, n in claims if claim.infinite_mass]
     merged = merged_pair(parts)
     single = [pair for pair, _ in parts] + ([] if merged is None else [merged])
     if not single:
         return pairs.two_point_pair(0.0, 0.0)
-    return max(single, key=lambda pair: pair.forward.mean())
+    return max(single, key=lambda pair: (pair.forward.infinite_mass, pair.forward.mean()))
 
 
 def group_part(part: Pair | Claim, size: int) -> Pair | Claim:
@@ -205,13 +217,13 @@ def _group_by_profile(part: Pair, size: int) -> Pair:
     # ln (e^{sε} - 1)/(e^ε - 1), which is ln s at ε = 0
     log_growth = (size - 1) * kinks + np.log(_ratio(size * kinks)) - np.log(_ratio(kinks)) + math.log(size)
     with np.errstate(divide="ignore"):
-        grown = np.exp(np.minimum(np.log(deltas) + log_growth, 0.0))
+        grown = np.minimum(np.exp(np.minimum(np.log(deltas) + log_growth, 0.0)) * (1 + 1e-12), 1.0)
     reached = [(float(size * e), float(d)) for e, d in zip(kinks, grown, strict=True)]
     points = [(e, d) for e, d in reached if d < 1 and e <= MOST_EPSILON]
     beneath = part.beneath or part
     if not points:  # e^ε is no number any more: the last kink alone, stated where it holds
         end, left = reached[-1]
-        black_box = pairs.two_point_pair(end, min(left, 1 - 1e-16))
+        black_box = pairs.two_point_pair(end, left)
         return Pair(black_box.forward, black_box.backward, beneath)
     return Pair(*(2 * (hull(points).forward,)), beneath=beneath)
 

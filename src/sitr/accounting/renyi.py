@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .engines.mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, minimise
+from .engines.mix import FINE, Mix, best_tilt, chernoff_epsilon, log_kappa, minimise
 from .losses.atoms import Atoms, hull, two_point
-from .losses.law import Complexes, Floats, Loss, Pair
+from .losses.law import UNIT, Complexes, Floats, Loss, Pair
 
 if TYPE_CHECKING:
     from .curve import Answers
 
 POINTS = 400  # where an implied profile is sampled
+WIDE, FINER = 200, 1200  # tilts that are tried for it: over all orders, and then over those that matter
 FARTHEST = -600.0  # ln of the δ at which the sampling ends; what is left of δ there is infinite-loss mass
 
 
@@ -37,6 +39,7 @@ class Claim(Loss):
     group: Callable[[int], Claim] | None = None
     orders: tuple[float, ...] = ()
     beneath: Any = ()
+    stated: bool = True
 
     @property
     def largest(self) -> float:  # type: ignore[override]
@@ -58,6 +61,7 @@ class Claim(Loss):
         raise TypeError("a claim has no profile")
 
 
+@lru_cache(maxsize=1024)  # equal claims are one: what is made of them is made once
 def zcdp_claim(rho: float, xi: float, delta: float) -> Claim:
     """(ξ,ρ)-zCDP: D_α ≤ ξ + ρα; the Gaussian with m² = 2ρ satisfies it.
 
@@ -74,6 +78,7 @@ def zcdp_claim(rho: float, xi: float, delta: float) -> Claim:
     return Claim(rdp, math.sqrt(2 * rho), delta, (rho, xi), None, group if delta == 0 else None)
 
 
+@lru_cache(maxsize=1024)
 def concentrated_claim(mu: float, tau: float) -> Claim:
     """(μ,τ)-CDP: D_α ≤ min(μ, τ²/2) + (α-1) τ²/2 (THEORY 3.3), so ρ = τ²/2, and groups follow as zCDP."""
     mean, rho = min(mu, tau**2 / 2), tau**2 / 2
@@ -91,6 +96,7 @@ def concentrated_claim(mu: float, tau: float) -> Claim:
     )
 
 
+@lru_cache(maxsize=1024)
 def chord_claim(points: tuple[tuple[float, float], ...], delta: float) -> Claim:
     """A table of (α, ε), read on the safe side.
 
@@ -124,6 +130,7 @@ def chord_claim(points: tuple[tuple[float, float], ...], delta: float) -> Claim:
     return Claim(rdp, math.sqrt(min(limits)), delta, None, None, group if delta == 0 else None, orders)
 
 
+@lru_cache(maxsize=1024)
 def curve_claim(event: Answers, delta: float) -> Claim:
     """The Rényi curve of a known event, and nothing else of it: what the moments accountant keeps.
 
@@ -134,10 +141,12 @@ def curve_claim(event: Answers, delta: float) -> Claim:
         alphas = np.asarray(alpha, dtype=np.float64)
         return np.array([event.rdp(float(a), delta_part=True) for a in alphas.ravel()]).reshape(alphas.shape)
 
-    return Claim(rdp, 0.0, delta + event.infinite_mass * (1 - delta), beneath=event.parts)
+    fails = event.infinite_mass
+    return Claim(rdp, 0.0, delta + fails * (1 - delta), beneath=event.parts, stated=not (delta and fails))
 
 
-def implied_pair(claims: list[tuple[Claim, int]]) -> Pair:
+@lru_cache(maxsize=256)
+def implied_pair(claims: tuple[tuple[Claim, int], ...]) -> Pair:
     """The pair of the profile that the summed Rényi curves imply (THEORY 2.6, 3.2), from its chords.
 
     Only a finite number of (ε,δ) is taken, and the hull of those dominates every mechanism that satisfies them.
@@ -146,12 +155,33 @@ def implied_pair(claims: list[tuple[Claim, int]]) -> Pair:
     if mix.mean == 0:
         return two_point(0.0, mix.infinite_mass)
     high = min(max(chernoff_epsilon(mix, best_tilt(mix, FARTHEST), FARTHEST), 1e-9), 600.0)
-    epsilons = np.concatenate([np.linspace(0.0, high, POINTS), np.geomspace(high * 1e-6, high, 40)])
-    points = [(float(e), min(math.exp(chernoff_delta(mix, float(e))), 1.0)) for e in np.unique(epsilons)]
-    pair = hull([(e, d) for e, d in points if d < 1] or [(high, points[-1][1])])
+    epsilons = np.unique(np.concatenate([np.linspace(0.0, high, POINTS), np.geomspace(high * 1e-6, high, 40)]))
+    logs = _implied_profile(mix, epsilons)
+    points = [(float(e), math.exp(log)) for e, log in zip(epsilons, logs, strict=True) if log < 0]
+    pair = hull(points or [(high, 1.0)])
     total = pair.forward.infinite_mass + mix.infinite_mass * (1 - pair.forward.infinite_mass)
     assert isinstance(pair.forward, Atoms)
-    return Pair.symmetric(replace(pair.forward, infinite_mass=total))
+    return Pair.symmetric(replace(pair.forward, infinite_mass=total, stated=False))
+
+
+def _implied_profile(mix: Mix, epsilons: Floats) -> Floats:
+    """Bound ln δ at each ε by Chernoff: at tilts far apart, and then close by between the ones that were best."""
+    tilts = np.geomspace(1e-9, 1e12, WIDE)
+    _, best = _least_height(mix, tilts, epsilons)
+    near = np.geomspace(tilts[max(best.min() - 1, 0)], tilts[min(best.max() + 1, WIDE - 1)], FINER)
+    logs, _ = _least_height(mix, np.unique([*near, *mix.kinks]), epsilons)
+    return np.minimum(logs, 0.0)
+
+
+def _least_height(mix: Mix, tilts: Floats, epsilons: Floats) -> tuple[Floats, Any]:
+    """Return the least of Chernoff's bounds on ln δ(ε) over the tilts, raised for its rounding; and which that is."""
+    heights = mix.log_mgf(tilts) + log_kappa(tilts)
+    heights = np.where(np.isnan(heights), np.inf, heights)
+    best = np.argmin(heights[:, None] - tilts[:, None] * epsilons, axis=0)
+    errors = {k: mix.log_mgf_error(float(tilts[k])) for k in np.unique(best) if math.isfinite(heights[k])}
+    height, slope = heights[best], tilts[best] * epsilons
+    rounding = np.array([errors.get(k, 0.0) for k in best]) + 8 * UNIT * (slope + np.abs(height) + 1)
+    return height - slope + rounding, best
 
 
 def bad_outcome_bound(mix: Mix, p: float) -> float:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..session.database import Database
     from ..session.question import Question
 
-LONGEST = 10**6  # characters of a question
+LONGEST = 200_000  # characters of a question, as `query.sql` has it
 
 declaration_argument = click.argument("declaration", type=EXISTING_FILE)
 sql_options = together(

@@ -22,10 +22,12 @@ from .entry import canonical, sha256
 from .store import Kept
 
 LARGE = 2**20  # bytes; a larger answer is kept in a file of its own
+LARGEST = 2**30  # bytes of such a file, which is read whole
 
 RESTORE = "restore it from a backup, beside the book or where it was; to ask anew costs anew."
+STILL = "The operation stays charged, and this grant can still commit."
 SIMPLE = {str, int, float, bool, type(None)}  # types that JSON has, and that hold nothing else
-BYTES, TEXT, JSON = "application/octet-stream", "text/plain", "application/json"
+MEDIA = BYTES, TEXT, JSON = "application/octet-stream", "text/plain", "application/json"
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,17 @@ class Answer:
 
     @property
     def value(self) -> Any:
-        """What was committed: bytes, text, or what JSON makes of it."""
-        if self.media == JSON:
-            return json.loads(self.content)
-        return self.content.decode() if self.media == TEXT else self.content
+        """What was committed: bytes, text, or what JSON makes of it.
+
+        Raises:
+            LedgerDamaged: The bytes are not what the media type says; who commits by hand can say anything.
+        """
+        try:
+            if self.media == JSON:
+                return json.loads(self.content)
+            return self.content.decode() if self.media == TEXT else self.content
+        except (ValueError, RecursionError):
+            raise LedgerDamaged(f"a stored answer is not {self.media}.", do="read its bytes: `content`.") from None
 
 
 def encoded(answer: Any, entry: str) -> tuple[str, bytes]:
@@ -78,8 +87,8 @@ def encoded(answer: Any, entry: str) -> tuple[str, bytes]:
         raise InvalidArgument(
             f"a {type(answer).__name__} of this kind cannot be kept as an answer.",
             why="what is kept has to read back the same: JSON has no NaN, no sets and no objects of your own.",
-            do="commit bytes, text, releases, the Path of a file, or numbers and text in lists and dictionaries. The "
-            "operation is charged, and this grant can still commit.",
+            do="commit bytes, text, releases, the Path of a file, or numbers and text in lists and dictionaries. "
+            + STILL,
         ) from None
 
 
@@ -138,19 +147,19 @@ def _are_simple(values: Iterable[Any]) -> bool:
     return {*map(type, values)} <= SIMPLE
 
 
-def file_of(path: Path) -> tuple[str, int]:
-    """Return the sha256 and the size of a file, which is made to last first.
+def file_content(path: Path) -> bytes:
+    """Return the bytes of a file that is to be kept, of which no more are read than may be.
 
     Raises:
         InvalidArgument: It cannot be read.
     """
     try:
+        if not path.is_file():
+            raise InvalidArgument(f"the answer at {path} is no file, or not there.", do=STILL)
         with path.open("rb") as file:
-            content = file.read()
-            os.fsync(file.fileno())
+            return file.read(LARGEST + 1)
     except OSError as error:
-        raise InvalidArgument(f"the answer at {path} cannot be read: {error.strerror}.") from None
-    return sha256(content), len(content)
+        raise InvalidArgument(f"the answer at {path} cannot be read: {error.strerror}.", do=STILL) from None
 
 
 def written(folder: Path, content: bytes) -> str:
@@ -184,13 +193,14 @@ class OutOfReach(LedgerDamaged):
     """The file of a large answer is not here: deleted, or on another machine."""
 
 
-def content_of(kept: Kept, folder: Path | None, record: dict[str, Any]) -> bytes:
+def content_of(kept: Kept, folder: Path | None, record: dict[str, Any], *, anywhere: bool) -> bytes:
     """Return the bytes of a stored answer, if they still are what was committed.
 
     Args:
         kept: What the store has.
-        folder: Where large answers are; with the book it may have been moved since.
+        folder: Where large answers are, each named by its sha256; with the book it may have been moved since.
         record: What the entry of the commit says.
+        anywhere: Read a file outside of the folder, which older books name; not one that an analyst could have named.
 
     Raises:
         OutOfReach: Their file is not here.
@@ -198,11 +208,19 @@ def content_of(kept: Kept, folder: Path | None, record: dict[str, Any]) -> bytes
     """
     content = kept.content
     if kept.path is not None:
-        content = _read(folder.joinpath(kept.path) if folder else Path(kept.path), record["bytes"])
+        elsewhere = anywhere and Path(kept.path).is_absolute()
+        content = _read(Path(kept.path) if elsewhere else _place(folder, record), record["bytes"])
     if content is None or sha256(content) != record["sha256"] or kept.media != record["media"]:
         where = f"its file {_validate.shown(kept.path)}" if kept.path else "the ledger"
         raise LedgerDamaged(f"a stored answer is not what was committed: {where} was changed.", do=RESTORE)
     return bytes(content)
+
+
+def _place(folder: Path | None, record: dict[str, Any]) -> Path:
+    if folder is None:
+        why = "the ledger was opened without the folder of large answers"
+        raise OutOfReach(f"a stored answer is not here: {why}.", do="Ledger.open(..., answers=<the folder>).")
+    return folder / str(record["sha256"])
 
 
 def _read(path: Path, size: int) -> bytes | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,6 +19,11 @@ from ..errors import LedgerDamaged
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 BEFORE_ALL = "0" * 64  # the hash before the first entry
+
+# What a body may be at most; the functions of PostgreSQL hold it to the same. Older entries may be larger.
+LONGEST_BODY = 2**20  # bytes
+DEEPEST_BODY = 50  # levels of JSON
+LONGEST_NUMBER = 250  # digits
 
 # What may happen. `open` is the first entry; an operation is reserved, started and committed, or refunded.
 KINDS = ("open", "migrate", "budget", "raise", "reserve", "start", "commit", "refund")
@@ -140,6 +146,20 @@ def canonical(record: Any) -> str:
         '{"a":"\\u03b5","b":1}'
     """
     return CANONICAL.encode(record)
+
+
+def sealed(record: dict[str, Any]) -> str:
+    """Return the body of a new entry, with a secret of its own in it.
+
+    Privacy: everyone sees hashes of entries, as heads and in anchors, and few know what the entries say. Without a
+    secret, whoever guesses what an entry says could confirm the guess by its hash. Entries of a start and a commit
+    have a secret already: their holder.
+
+    Example:
+        >>> sealed({"reason": "never ran"}) == sealed({"reason": "never ran"})
+        False
+    """
+    return canonical({**record, "nonce": secrets.token_hex(16)})
 
 
 def sha256(content: bytes) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..accounting import Composed, Event, compose
 from ..errors import AlreadyAnswered, AlreadySpent, ConnectionLost, InvalidArgument, NotPermitted
-from .answer import BYTES, LARGE, encoded, events_of, file_of, written
+from .answer import LARGE, LARGEST, STILL, encoded, events_of, file_content, written
 from .entry import Entry, canonical, sha256
 from .store import Kept, Unfit
 
@@ -96,13 +96,13 @@ class Grant:
 
         Args:
             answer: Bytes, text, a private `Release`, what JSON can hold (with releases in it, as of a `Blueprint`), or
-                the path of a file; the file stays where it is, and the book keeps its path and sha256. Never an exact
-                value: what is kept may be shown.
+                the path of a file, of which a copy is kept. Never an exact value: what is kept may be shown.
 
         Raises:
             AlreadyAnswered: It has an answer, which is another one.
             AlreadySpent: The operation was not started by this grant.
-            InvalidArgument: The answer cannot be kept, or is a release of another event, or not private.
+            InvalidArgument: The answer cannot be kept, is too large, is a release of another event, or not private.
+                What was charged stays charged, and this grant can still commit.
         """
         self._check_process()
         if not self._started:
@@ -123,9 +123,7 @@ class Grant:
     def _kept(self, answer: Any) -> tuple[Kept, dict[str, Any]]:
         """The answer as the store keeps it, and what the entry says of it."""
         if isinstance(answer, Path):
-            path = answer.absolute()
-            digest, size = file_of(path)
-            return Kept(BYTES, None, str(path)), {"bytes": size, "media": BYTES, "sha256": digest}
+            answer = file_content(answer)
         released = events_of(answer)
         if released and _parts(released) != _parts([self.event]):
             raise InvalidArgument(
@@ -135,12 +133,14 @@ class Grant:
         media, content = encoded(answer, self.entry)
         about = {"bytes": len(content), "media": media, "sha256": sha256(content)}
         folder = self._ledger.answers
+        if len(content) > LARGEST:
+            raise InvalidArgument(f"an answer of more than {LARGEST} bytes is too large to be kept.", do=STILL)
         if len(content) <= LARGE or self._ledger.in_memory:
             return Kept(media, content, None), about
         if folder is None:
             raise InvalidArgument(
-                f"an answer of {len(content)} bytes is too large for the ledger itself.",
-                do="write it to a file and commit its Path, or open the ledger with answers=<a folder>.",
+                f"an answer of {len(content)} bytes is too large for the ledger itself, which keeps up to {LARGE}.",
+                do=f"open the ledger with answers=<a folder> before you reserve. {STILL}",
             )
         return Kept(media, None, written(folder, content)), about
 

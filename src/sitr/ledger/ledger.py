@@ -31,7 +31,7 @@ from .address import store_at
 from .anchor import hold_to, read_marks, write_mark
 from .answer import Answer, content_of
 from .budget import Budget, Keeper, check_share, key, keys
-from .entry import Entry, Head, canonical
+from .entry import Entry, Head, canonical, sealed
 from .grant import Grant, already_spent
 from .history import History
 from .replay import Fault, Replay
@@ -123,7 +123,7 @@ class Ledger:
         assert identity is not None
         check_version(identity.schema_version, store.place)
         if identity.schema_version < schema.SCHEMA_VERSION:
-            store.migrate()
+            _migrate(store, identity.schema_version)
         if expect is not None and identity.id != expect:
             raise WrongLedger(
                 f"the ledger at {store.place} is {identity.id}, and {_validate.shown(expect)} was asked for.",
@@ -201,7 +201,7 @@ class Ledger:
         if name != dataset:
             check_share(self.budget(dataset), budget)
         definition = Keeper.of(budget).to_json()
-        body = canonical({"definition": definition, "name": name})
+        body = sealed({"definition": definition, "name": name})
         try:
             self._marked(self.store.create_budget(name, definition, body))
         except Unfit:
@@ -233,7 +233,7 @@ class Ledger:
         known = self._total(name)
         old = Keeper.from_json(known.body)
         new = old.raised(budget)
-        body = canonical({"definition": new.to_json(), "name": name, "reason": reason})
+        body = sealed({"definition": new.to_json(), "name": name, "reason": reason})
         try:
             raised = self.store.raise_budget(known, new.to_json(), body, lambda used: old.rescaled(used, new))
         except Stale:
@@ -473,7 +473,7 @@ class Ledger:
         kept = self.store.kept(operation, analyst) if committed.analyst == analyst else None
         if kept is None:
             raise NotPermitted(f"operation {operation!r} is another analyst's.", do="ask for it under your own id.")
-        content = content_of(kept, self.answers, committed.record)
+        content = content_of(kept, self.answers, committed.record, anywhere=not self.store.separates)
         return Answer(content, committed.record["media"], committed.time, self.name_of(entries["reserve"]))
 
     def allow(self, analyst: str) -> None:
@@ -605,7 +605,7 @@ class Ledger:
             if operation not in replay.operations:
                 raise UnknownName(f"there is no operation {operation!r}.")
             try:
-                return self.store.refund(operation, canonical({"reason": reason}), replay.refunds(operation))
+                return self.store.refund(operation, sealed({"reason": reason}), replay.refunds(operation))
             except Stale:
                 continue
         raise LedgerUnavailable("budgets change faster than they can be refunded.", do="ask again.")
@@ -738,6 +738,16 @@ def _check_none_lost(store: Store, create: bool, anchor: str | Path | None) -> N
             why="a new book would forget everything that was charged.",
             do="find the book, or name a new anchor for a new one.",
         )
+
+
+def _migrate(store: Store, version: int) -> None:
+    try:
+        store.migrate()
+    except NotPermitted:
+        raise NotPermitted(
+            f"the ledger at {store.place} has form {version}; this version of sitr needs {schema.SCHEMA_VERSION}.",
+            do="let its owner open it once with this version: sitr ledger verify.",
+        ) from None
 
 
 def _settled(error: Exception) -> Exception:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, insert, text
@@ -15,7 +17,8 @@ from sqlalchemy.pool import NullPool
 from .. import _validate
 from ..errors import ConnectionLost, InvalidArgument, LedgerUnavailable, MissingExtra, NotPermitted, UnknownName
 from . import schema
-from .entry import Entry, Head
+from .answer import LARGE, LARGEST, MEDIA
+from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, Entry, Head
 from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged, not_permitted
 
 SCHEMA = "sitr"
@@ -62,6 +65,7 @@ class PostgreSQL(Store):
         wait: How many seconds to wait for another process.
     """
 
+    separates = True
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, url: str, wait: float) -> None:
@@ -163,9 +167,14 @@ class PostgreSQL(Store):
         connection.execute(text("SELECT 1 FROM sitr.book FOR UPDATE"))
 
     def _install(self, connection: Connection) -> None:
-        source = files(__package__).joinpath("postgres.sql").read_text(encoding="utf-8")
+        encoding = connection.execute(text("SELECT getdatabaseencoding()")).scalar_one()
+        if encoding != "UTF8":
+            raise InvalidArgument(
+                f"the database at {self.place} is encoded in {encoding}, and a ledger is kept in UTF8.",
+                do="createdb --encoding UTF8 --template template0.",
+            )
         # Many statements at once go to the driver itself; they are part of the transaction.
-        connection.connection.driver_connection.execute(source)  # type: ignore[union-attr]
+        connection.connection.driver_connection.execute(functions())  # type: ignore[union-attr]
 
     def _append(
         self, connection: Connection, kind: str, operation: str | None, analyst: str | None, body: str
@@ -217,3 +226,27 @@ class PostgreSQL(Store):
             f"PostgreSQL refused at {self.place} (SQLSTATE {state}); nothing was granted.",
             do="look into the log of the server; then ask again with the same operation id.",
         )
+
+
+@cache
+def functions() -> str:
+    """Return the functions of postgres.sql, which hold what is called by hand to the limits of Python's side."""
+    source = files(__package__).joinpath("postgres.sql").read_text(encoding="utf-8")
+    media = ", ".join(f"'{one}'" for one in MEDIA)
+    limits = {
+        "large": LARGE,
+        "largest": LARGEST,
+        "body": LONGEST_BODY,
+        "deepest": DEEPEST_BODY,
+        "number": LONGEST_NUMBER,
+    }
+    for name, value in {**limits, "media": media, "unprintable": _unprintable()}.items():
+        source = source.replace(f"<<{name}>>", str(value))
+    return source
+
+
+def _unprintable() -> str:
+    """The characters that names may not have (`_validate.name`), as ranges of a regular expression."""
+    seen = groupby(range(1, 0x110000), key=lambda code: chr(code).isprintable())
+    runs = [list(codes) for shows, codes in seen if not shows]
+    return "".join(f"\\U{codes[0]:08X}-\\U{codes[-1]:08X}" for codes in runs)

@@ -3,6 +3,8 @@
 --
 -- Errors: SL001 a budget has not enough left (message: its name; detail: what was used), SL002 a budget changed since it
 -- was read, SL003 the operation is in another state, SL004 not permitted, SL005 the request cannot be read.
+--
+-- <<Words>> in double brackets are limits that Python's side has as well; postgres.py fills them in.
 
 CREATE OR REPLACE FUNCTION sitr.only_added_to() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -20,6 +22,12 @@ CREATE OR REPLACE FUNCTION sitr.is_owner() RETURNS boolean LANGUAGE sql STABLE A
     FROM pg_catalog.pg_class WHERE oid = 'sitr.book'::pg_catalog.regclass
 $$;
 
+-- Whether something is a name as `_validate.name` has it: of one look only, so that no report can be misread.
+CREATE OR REPLACE FUNCTION sitr.is_name(p_text text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(p_text <> '' AND octet_length(p_text) <= 200 AND p_text !~ '^ | $|[<<unprintable>>]'
+        AND p_text IS NFC NORMALIZED, false)
+$$;
+
 -- Refuses an analyst who claims to be another, names that could break a line of the chain, and what is no JSON object;
 -- returns the body as it reads. Calls are assignments here, not PERFORM: those are planned as statements of their own.
 CREATE OR REPLACE FUNCTION sitr.checked(p_operation text, p_analyst text, p_body text) RETURNS jsonb
@@ -30,10 +38,10 @@ DECLARE
 BEGIN
     IF p_analyst IS DISTINCT FROM session_user::text AND (p_analyst IS NULL OR NOT sitr.is_owner()) THEN
         RAISE EXCEPTION USING ERRCODE = 'SL004', MESSAGE = 'an analyst asks under the name of the login';
-    ELSIF coalesce(p_operation, '') = '' OR octet_length(p_operation) > 200 OR octet_length(p_analyst) > 200
-        OR p_operation || p_analyst ~ '[[:cntrl:]]' OR p_body ~ '[\n\r]' OR jsonb_typeof(body) IS DISTINCT FROM 'object'
-        OR jsonb_path_exists(body, '$.**{50}')  -- deeper than other readers go, as are these
-        OR octet_length(p_body) > 1048576 OR p_body ~ '[0-9]{250}'
+    ELSIF NOT sitr.is_name(p_operation) OR NOT sitr.is_name(p_analyst)
+        OR p_body ~ '[\n\r]' OR jsonb_typeof(body) IS DISTINCT FROM 'object'
+        OR jsonb_path_exists(body, '$.**{<<deepest>>}')  -- deeper than other readers go, as are these
+        OR octet_length(p_body) > <<body>> OR p_body ~ '[0-9]{<<number>>}'
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a name is empty, too long or does not show, or the body no object';
     END IF;
@@ -129,7 +137,7 @@ END $$;
 CREATE OR REPLACE FUNCTION sitr.reserve(p_operation text, p_analyst text, p_body text) RETURNS sitr.entry
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    parts CONSTANT text[] := ARRAY['blocks', 'budgets', 'datasets', 'event', 'purpose', 'request'];
+    parts CONSTANT text[] := ARRAY['blocks', 'budgets', 'datasets', 'event', 'nonce', 'purpose', 'request'];
     asked jsonb := sitr.checked(p_operation, p_analyst, p_body);
     due json := p_body::json -> 'budgets';
     datasets text[] := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'datasets'));
@@ -145,15 +153,18 @@ BEGIN
         blocks := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'blocks'));
     END IF;
     -- The form that the ledger writes: what it could not read would spoil the book for everyone. Lists of text in which
-    -- nothing stands twice are those that their elements, as text, make up again.
+    -- nothing stands twice are those that their elements, as text, make up again. The nonce keeps others from confirming
+    -- by the hash of the entry what they guess that it says.
     IF (asked ?& parts AND asked - parts = '{}' AND jsonb_typeof(asked -> 'event') = 'object'
-        AND jsonb_typeof(asked -> 'request') = 'string' AND jsonb_typeof(asked -> 'purpose') IN ('string', 'null')
+        AND jsonb_typeof(asked -> 'request') = 'string' AND asked ->> 'request' ~ '^[0-9a-f]{64}$'
+        AND jsonb_typeof(asked -> 'nonce') = 'string' AND asked ->> 'nonce' ~ '^[0-9a-f]{32}$'
+        AND (asked -> 'purpose' = 'null' OR jsonb_typeof(asked -> 'purpose') = 'string' AND sitr.is_name(asked ->> 'purpose'))
         AND json_typeof(due) = 'object' AND jsonb_typeof(asked -> 'blocks') = 'array'
         AND jsonb_array_length(asked -> 'datasets') = cardinality(datasets) AND asked -> 'datasets' @> to_jsonb(datasets)
         AND jsonb_array_length(asked -> 'blocks') = cardinality(blocks) AND asked -> 'blocks' @> to_jsonb(blocks)
         AND array_position(datasets, NULL) IS NULL AND array_position(blocks, NULL) IS NULL
         AND array_to_string(datasets, '') !~ '/'
-        AND array_to_string(datasets || blocks, '') || coalesce(asked ->> 'purpose', '') !~ '[[:cntrl:]]') IS NOT TRUE
+        AND (SELECT bool_and(sitr.is_name(one)) FROM unnest(datasets || blocks) AS one)) IS NOT TRUE
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the request is not of the form that a ledger writes';
     END IF;
@@ -213,6 +224,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     asked jsonb := sitr.checked(p_operation, p_analyst, p_body);
 BEGIN
+    IF octet_length(p_content) > <<large>> OR p_body::json ->> 'bytes' !~ '^[0-9]{1,10}$' OR (asked ->> 'bytes')::bigint > <<largest>>
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'an answer of more than <<large>> bytes belongs in a file, of at most <<largest>>';
+    END IF;
     PERFORM FROM sitr.book FOR UPDATE;
     IF ARRAY(
         SELECT concat_ws(' ', kind, analyst, CASE kind WHEN 'start' THEN body::jsonb ->> 'holder' END)
@@ -222,10 +237,12 @@ BEGIN
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation was not started by this holder';
     ELSIF (asked - ARRAY['bytes', 'holder', 'media', 'sha256'] = '{}'
+        AND jsonb_typeof(asked -> 'holder') = 'string'
         AND jsonb_typeof(asked -> 'sha256') = 'string' AND asked ->> 'sha256' ~ '^[0-9a-f]{64}$'
-        AND jsonb_typeof(asked -> 'bytes') = 'number' AND p_body::json ->> 'bytes' ~ '^[0-9]{1,18}$'
-        AND asked -> 'media' = to_jsonb(p_media) AND (p_content IS NULL) <> (p_path IS NULL)
-        AND coalesce(octet_length(p_path), 0) <= 1000 AND coalesce(p_path, '') !~ '[[:cntrl:]]'
+        AND jsonb_typeof(asked -> 'bytes') = 'number'
+        AND asked -> 'media' = to_jsonb(p_media) AND p_media IN (<<media>>)
+        -- A file is named by what is in it, and nothing else: whoever reads the answer looks nowhere but there.
+        AND (p_content IS NULL) <> (p_path IS NULL) AND coalesce(p_path = asked ->> 'sha256', true)
         AND (p_content IS NULL OR encode(sha256(p_content), 'hex') = asked ->> 'sha256'
              AND octet_length(p_content) = (asked ->> 'bytes')::bigint)) IS NOT TRUE
     THEN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -11,7 +12,7 @@ from .. import _validate
 from ..accounting import Event
 from ..errors import IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
 from .budget import Keeper, block_kinds, keys
-from .entry import canonical, sha256
+from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, sealed, sha256
 from .store import Charge
 
 
@@ -54,7 +55,7 @@ class Request:
         }
         try:
             self.digest = sha256(canonical({**self.about, "request": request}).encode())
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise InvalidArgument(
                 "the request cannot be written as JSON.", do="Pass text, numbers and lists."
             ) from None
@@ -108,9 +109,45 @@ class Request:
         return Charge(name, version, cost, delta, self.blocks if keeper.budget.parallel else ())
 
     def body(self, charges: list[Charge]) -> str:
-        """The reservation as the entry says it."""
+        """The reservation as the entry says it.
+
+        Raises:
+            InvalidArgument: It is more than an entry holds.
+        """
         due = {name: {"cost": cost, "delta": delta, "version": version} for name, version, cost, delta, _ in charges}
-        return canonical({**self.about, "budgets": due, "request": self.digest})
+        record = {**self.about, "budgets": due, "request": self.digest}
+        body = sealed(record)
+        if not fits(record, body):
+            raise InvalidArgument(
+                f"the request is too large for an entry: {len(body)} bytes, in {_levels(record)} levels.",
+                why=f"an entry has at most {LONGEST_BODY} bytes and {DEEPEST_BODY} levels; nothing was charged.",
+                do="name fewer blocks, or make several releases of it.",
+            )
+        return body
+
+
+def fits(record: Any, body: str) -> bool:
+    """Whether an entry may hold a body: as `sitr.checked` in postgres.sql has it.
+
+    Example:
+        >>> fits({"a": [1]}, '{"a":[1]}')
+        True
+    """
+    return (
+        len(body.encode()) <= LONGEST_BODY
+        and _levels(record) <= DEEPEST_BODY
+        and re.search(f"[0-9]{{{LONGEST_NUMBER}}}", body) is None
+    )
+
+
+def _levels(record: Any) -> int:
+    """How deeply something is nested; what holds nothing has one level."""
+    deep, here = 0, [record]
+    while here:
+        deep += 1
+        held = [one.values() if isinstance(one, dict) else one for one in here if isinstance(one, (dict, list))]
+        here = [part for parts in held for part in parts]
+    return deep
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
 from . import schema
 from .connections import Connections, Unreached
-from .entry import BEFORE_ALL, Entry, Head, canonical
+from .entry import BEFORE_ALL, Entry, Head, sealed
 
 T = TypeVar("T")
 PAGE_SIZE = 10_000  # entries read at a time
@@ -131,6 +131,7 @@ class Store(ABC):
     """
 
     begin = begin_reading = "BEGIN"
+    separates = False  # whether it keeps analysts from what only owners may do
 
     def __init__(self, engine: Engine, place: str, *, alone: bool = False) -> None:
         self.engine, self.place = engine, place
@@ -267,7 +268,7 @@ class Store(ABC):
                 schema.MIGRATIONS[step](connection)
             connection.execute(update(schema.book), {"schema_version": schema.SCHEMA_VERSION})
             self._install(connection)
-            body = canonical({"from": version, "to": schema.SCHEMA_VERSION})
+            body = sealed({"from": version, "to": schema.SCHEMA_VERSION})
             self._append(connection, "migrate", None, None, body)
 
     def saw(self, head: Head, before: int = 0) -> None:

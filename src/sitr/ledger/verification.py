@@ -83,7 +83,7 @@ def verify(
             # Each by itself, and the end of the book first: one fault must not hide another.
             reading.note(reading.check_end)
             reading.note(lambda: _check_totals(snapshot, reading.replay))
-            reading.note(lambda: _check_answers(snapshot, reading, answers))
+            reading.note(lambda: _check_answers(snapshot, reading, answers, anywhere=not store.separates))
         reading.note(store.check_storage)
     except Wrong as found:
         reading.wrong.append(found)
@@ -170,7 +170,7 @@ def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
         raise Wrong(None, "the running totals of blocks are not what the entries add up to")
 
 
-def _check_answers(snapshot: Snapshot, reading: _Reading, folder: Path | None) -> None:
+def _check_answers(snapshot: Snapshot, reading: _Reading, folder: Path | None, *, anywhere: bool) -> None:
     """Every committed answer is stored as it was, and no other; files that are not in reach are a remark."""
     away = 0
     operations = reading.replay.operations
@@ -181,7 +181,7 @@ def _check_answers(snapshot: Snapshot, reading: _Reading, folder: Path | None) -
             reading.wrong.append(Wrong(None, f"there is an answer to operation {operation!r}, which was not committed"))
             continue
         try:
-            content_of(kept, folder, entry.record)
+            content_of(kept, folder, entry.record, anywhere=anywhere)
         except OutOfReach:
             away += 1
         except LedgerDamaged as error:

@@ -356,12 +356,15 @@ def _designs(
 ) -> list[tuple[Design, Mapping[str, tuple[Expression, Any]], list[str]]]:
     """Pairs of values first, then single ones that no pair covers, then a count of rows if nothing else has one."""
     made: list[tuple[Design, Mapping[str, tuple[Expression, Any]], list[str]]] = []
+    shared: dict[tuple[str, ...], list[int]] = {}  # the places of designs of the same values
     for name, one in sorted(asked, key=lambda item: (item[1].other is None, -DEGREES[item[1].kind])):
         if one.value is None:
             continue
         values = [(one.value, one.bounds)] + ([(one.other, one.other_bounds)] if one.other is not None else [])
-        place = next((place for place, entry in enumerate(made) if _covers(entry, values, DEGREES[one.kind])), None)
+        known = shared.setdefault(tuple(_identity(value, bounds) for value, bounds in values), [])
+        place = next((place for place in known if min(made[place][0].degrees) >= DEGREES[one.kind]), None)
         if place is None:
+            known.append(len(made))
             names = tuple(f"x{len(made)}_{at}" for at, _ in enumerate(values))
             degrees = (DEGREES[one.kind],) * len(values)
             made.append((Design(names, degrees), dict(zip(names, values, strict=True)), [name]))
@@ -375,15 +378,6 @@ def _designs(
         design, values_of, names_of = made[best]
         made[best] = (replace(design, missing=_optional(values_of, schema)), values_of, [*names_of, *counts])
     return made
-
-
-def _covers(entry: tuple[Design, Mapping[str, tuple[Expression, Any]], list[str]], values: Any, degree: int) -> bool:
-    design, known, _ = entry
-    texts = [_identity(value, bounds) for value, bounds in known.values()]
-    wanted = [_identity(value, bounds) for value, bounds in values]
-    if len(values) == 2:
-        return texts == wanted and min(design.degrees) >= degree
-    return len(texts) == 1 and texts == wanted and design.degrees[0] >= degree
 
 
 def _identity(value: Expression | None, bounds: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -10,8 +11,9 @@ from typing import Any
 from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
 from ..tables.declaration import Declaration
-from ..tables.domains import Domain
-from ..tables.expressions import Column, Constant, Expression
+from ..tables.domains import FARTHEST, Domain
+from ..tables.expressions import Column, Expression, constant_kind
+from ..tables.limits import Extent, around, check_columns, check_numbers
 from ..tables.relations import (
     Derive,
     Filter,
@@ -28,10 +30,9 @@ from ..tables.relations import (
     table_of,
 )
 from ..tables.tally import Bound, Key
-from .aggregates import Aggregate
+from .aggregates import DEGREES, Aggregate
 
 ONE_EACH = "every group would be one person."  # why no query is grouped by the unit
-MOST_GROUPS = 10**7  # that may be listed
 MOST_NUMBERS = 1000  # whole numbers between declared bounds that are keys by themselves
 
 
@@ -106,6 +107,8 @@ class Query:
             InvalidArgument: A column is unknown, or of another kind.
             NotAllowed: No proof covers it.
         """
+        check_columns(len(self.groupings), len(self.aggregates))
+        self.extent()
         schema = self.relation.schema(declared)
         if not private_tables(self.relation, declared):
             raise NotAllowed("the query reads public tables only.", do="read them without sitr: they cost nothing.")
@@ -129,6 +132,17 @@ class Query:
                 )
         self.keys(declared)
 
+    def extent(self) -> Extent:
+        """Return how large it is: sums of all rows are one reading of them, and each other aggregate one of its own.
+
+        Raises:
+            NotAllowed: It is too large.
+        """
+        computed = self.relation.computed
+        read = around([self.relation.extent, *(one.value.extent_over(computed) for one in self.groupings)])
+        readings = max(sum(one.kind not in DEGREES for one in self.aggregates.values()), 1)
+        return around([read] * readings + [one.extent_over(computed) for one in self.aggregates.values()])
+
     def datasets(self, declared: Declaration) -> tuple[str, ...]:
         """Return the datasets whose budgets pay for it: that of every private table that it reads."""
         names = private_tables(self.relation, declared)
@@ -138,11 +152,9 @@ class Query:
         """Return the keys with their public values, where there are any."""
         schema = self.relation.schema(declared)
         keys = tuple(Key(one.name, one.value, _known(one, one.value.domain(schema))) for one in self.groupings)
-        listed = 1
-        for key in keys:
-            listed *= len(key.known) if key.known is not None else 1
-        if listed > MOST_GROUPS:
-            raise NotAllowed(f"the keys make {listed} groups, more than {MOST_GROUPS}.", do="group by fewer columns.")
+        groups = math.prod(len(key.known) for key in keys if key.known is not None)
+        bins = max((len(one.edges) - 1 for one in self.aggregates.values()), default=1)
+        check_numbers(groups, max(bins, 1), len(self.aggregates))
         return keys
 
     def most_rows(self, declared: Declaration) -> int | None:
@@ -212,10 +224,10 @@ def _check_listed(grouping: Grouping, domain: Domain) -> None:
     """Refuse values that are no values of the key, or are there twice: each is a row of the answer."""
     values = grouping.values or ()
     for value in values:
-        if value is not None and (
-            not isinstance(value, (bool, int, str, date)) or Constant(value).domain({}).kind != domain.kind
-        ):
+        if value is not None and (not isinstance(value, (bool, int, str, date)) or constant_kind(value) != domain.kind):
             raise InvalidArgument(f"values of {grouping.name}: {_validate.shown(value)} is no {domain.kind}.")
+        if isinstance(value, int) and abs(value) > FARTHEST:
+            raise InvalidArgument(f"values of {grouping.name}: {_validate.shown(value)} is beyond 64 bits.")
         if isinstance(value, datetime) and value.tzinfo is not None:
             raise InvalidArgument(
                 f"values of {grouping.name}: {_validate.shown(value)} has a time zone.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .. import _validate
@@ -11,6 +12,7 @@ from ..query.aggregates import Aggregate
 from ..query.query import Grouping, Query
 from ..tables.domains import Domain
 from ..tables.expressions import Column, Expression
+from ..tables.limits import NUMBERS, check_numbers
 from ..tables.relations import (
     Derive,
     Filter,
@@ -124,9 +126,10 @@ class PrivateTable:
         unknown = listed.keys() - {name for name, _ in made}
         if unknown:
             raise InvalidArgument(f"values for {min(unknown)!r}, which is not grouped by.")
-        return Groups(
-            self, tuple(Grouping(name, one, tuple(listed[name]) if name in listed else None) for name, one in made)
-        )
+        values_of = {name: tuple(islice(one, NUMBERS + 1)) for name, one in listed.items()}
+        for one in values_of.values():
+            check_numbers(len(one), 1, 1)
+        return Groups(self, tuple(Grouping(name, one, values_of.get(name)) for name, one in made))
 
     def profile(self, *columns: str) -> Profile:
         """Return a question about how many rows units have, and between which bounds columns lie.

@@ -9,6 +9,7 @@ import dataclasses
 import fnmatch
 import itertools
 import math
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -316,7 +317,7 @@ class _Reader:
         unit = None if public else _unit(part)
         made = Table(
             name=name,
-            source=part.take("source", str, name),
+            source=_source(part, name),
             columns=columns,
             public=public,
             key=tuple(_listed(part, "key", part.take("key", (str, list), []))),
@@ -331,6 +332,13 @@ class _Reader:
         part.done()
         _check_columns(part, made)
         return made
+
+
+def _source(part: _Part, name: str) -> str:
+    source = str(part.take("source", str, name))
+    if not source or not source.isprintable():
+        raise part.fail(f"source={_validate.shown(source)} is no name of a table, and no path of a file.")
+    return source
 
 
 def _limits(part: _Part) -> None:
@@ -491,11 +499,11 @@ def _check_datasets(tables: Mapping[str, Table], folder: Path) -> None:
     seen: dict[str, Table] = {}
     for table in tables.values():
         for path in {folder / table.source, *files_of(folder / table.source)}:
-            _check_alike(table, seen.setdefault(str(path.resolve()).casefold(), table))
+            check_alike(table, seen.setdefault(os.path.realpath(path).casefold(), table))
     for table, other in itertools.permutations(tables.values(), 2):
-        name, pattern = (str((folder / one.source).resolve()).casefold() for one in (table, other))
+        name, pattern = (os.path.realpath(folder / one.source).casefold() for one in (table, other))
         if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/"):  # also where there are no files yet
-            _check_alike(table, other)
+            check_alike(table, other)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -504,7 +512,8 @@ def files_of(path: Path) -> list[Path]:
     return sorted(folder.glob(pattern)) if "*" in pattern else [path]
 
 
-def _check_alike(table: Table, other: Table) -> None:
+def check_alike(table: Table, other: Table) -> None:
+    """Refuse two tables that read the same rows and are paid from different budgets, or protect different units."""
     if (other.dataset, other.public) != (table.dataset, table.public):
         raise InvalidDeclaration(
             f"tables.{table.name} and tables.{other.name} read one source and have different budgets.",

@@ -414,7 +414,7 @@ def _postgresql_tables(url: str) -> tuple[Found, ...]:
     except ImportError:
         raise MissingExtra("psycopg is not installed.", do="pip install 'sitr[postgresql]'.") from None
     try:
-        with psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
+        with psycopg.connect(url, connect_timeout=10, autocommit=True, options="-c search_path=public") as connection:
             rows = connection.execute(POSTGRESQL_COLUMNS).fetchall()
     except psycopg.Error:
         rows = None

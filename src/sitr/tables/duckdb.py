@@ -8,28 +8,38 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import duckdb
 import ibis
 import pyarrow
+import sqlglot
 from ibis.expr.operations import InMemoryTable
+from sqlglot import expressions
 
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
 from .arrow import checked_together, decoded, frame_of, handed, parquet_of, read, read_alike, tried
-from .declaration import Declaration, Table
+from .declaration import Declaration, Table, files_of
 from .dialect import Value
+from .files import FILES, head_of, is_file, is_parquet
 from .lines import Lines, columns_of, separator_of
+from .origins import Origin, origins_of_files, refused_view
 from .source import Source
-from .tally import Tally
 
 MOST_PLACES = 10_000  # public texts that are kept as a table
 # What a file says of its least and largest values is not believed: by it, a clip would be left out, and parts of a file
 # by a filter, or a join, that is handed to the reader. One person's row can make it wrong for everybody's.
 BELIEVING = ("statistics_propagation", "filter_pushdown", "join_filter_pushdown")
 WRONG = ("top_n_window_elimination",)  # without filter_pushdown it keeps one row too few (DuckDB 1.5.6)
-FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
+KIND = "SELECT type FROM duckdb_databases() WHERE database_name = current_database()"
+RELATIONS = """
+    SELECT schema_name, table_name, NULL FROM duckdb_tables()
+    WHERE database_name = current_database() AND NOT internal AND NOT temporary
+    UNION ALL SELECT schema_name, view_name, sql FROM duckdb_views()
+    WHERE database_name = current_database() AND NOT internal AND NOT temporary
+"""
+# Of a view that picks columns of one table, and does nothing else.
+PICKING = {"Create", "Schema", "Select", "From", "Table", "TableAlias", "Identifier", "Column", "Alias", "Star"}
 
 
 def _encode(text: str) -> Any:
@@ -54,6 +64,7 @@ class DuckDB(Source):
     """
 
     engine = "duckdb"
+    sources = f"a file that ends in {', '.join(FILES)}, a table of the database at connection.address, or a frame"
 
     def __init__(
         self, declared: Declaration, frames: Mapping[str, Any] | None = None, *, memory: str | None = None
@@ -61,16 +72,17 @@ class DuckDB(Source):
         super().__init__(declared)
         self._connection = _connected(declared)
         self._connection.raw_sql(f"SET disabled_optimizers = '{','.join(BELIEVING + WRONG)}'")
+        self._connection.raw_sql("SET python_enable_replacements = false")  # a name is no variable of the process
         if memory is not None:
             if not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", memory):
                 raise InvalidArgument(f"memory={_validate.shown(memory)} is no size.", do='such as "1.5GB".')
             self._connection.raw_sql(f"SET memory_limit = '{memory}'")
-        self._frames = {name: frame_of(name, frame) for name, frame in (frames or {}).items()}
+        self._given = dict(frames or {})
+        self._frames = {name: frame_of(name, frame) for name, frame in self._given.items()}
         self._tables: dict[str, Value] = {}
         self._known: dict[tuple[str, ...], Value] = {}  # public texts
-        self._heads: dict[Path, Any] = {}  # of files, as they were opened
+        self._catalogue: dict[tuple[str, str], str | None] | None = None
         self._careful: dict[str, str] = {}  # how to read what DuckDB's own reader may fail on
-        self._texts: WeakKeyDictionary[Value, tuple[str, Any]] = WeakKeyDictionary()  # of queries that are kept
 
     @property
     def version(self) -> str:
@@ -92,13 +104,59 @@ class DuckDB(Source):
         name = f"sitr_{len(self._tables)}"
         if table.name in self._frames:
             return self._view(name, self._arrow(name, self._frames[table.name], table))
-        if not table.source.lower().endswith(FILES):
-            return self._connection.table(table.source)
+        if not is_file(table.source):
+            schema, relation = self._named_in_catalogue(table.source)
+            return self._connection.table(relation, database=(self._connection.current_catalog, schema))
         path = self.declared.folder / table.source
-        self._heads[path] = _head(path)
-        if table.source.lower().endswith(".parquet"):
+        self._files.keep(str(path), lambda: head_of(path))
+        if is_parquet(table.source):
             return self._parquet(name, parquet_of(path), table)
         return self._text(name, Lines(path), table)
+
+    def origins(self, table: Table) -> frozenset[Origin]:
+        """The frame, the files, or the table of the database, which a view that picks columns leads to."""
+        if table.name in self._given:
+            return frozenset({("frame", id(self._given[table.name]))})
+        if is_file(table.source):
+            return origins_of_files(files_of(self.declared.folder / table.source))
+        return frozenset({("table", *self._behind(*self._named_in_catalogue(table.source)))})
+
+    @property
+    def _relations(self) -> dict[tuple[str, str], str | None]:
+        """The tables of the database file by schema and name, and the text of those that are views."""
+        if self._catalogue is None:
+            rows = self._connection.con.execute(RELATIONS).fetchall()
+            self._catalogue = {(schema, name): text for schema, name, text in rows}
+        return self._catalogue
+
+    def _named_in_catalogue(self, source: str) -> tuple[str, str]:
+        """The table that is meant by `name`, or by `schema.name`: DuckDB would also look for files and variables."""
+        wanted = source.lower()
+        found = [
+            (schema, name)
+            for schema, name in self._relations
+            if wanted == f"{schema}.{name}".lower() or (schema == "main" and wanted == name.lower())
+        ]
+        if not found:
+            raise LookupError
+        if len(found) > 1:
+            raise InvalidDeclaration(f"{_validate.shown(source)} may be two tables of the database.")
+        self._behind(*found[0])
+        return found[0]
+
+    def _behind(self, schema: str, name: str) -> tuple[str, str]:
+        """The table whose rows are read: itself, or the one of which a view picks columns."""
+        text = self._relations[schema, name]
+        if text is None:
+            return schema, name
+        read = _picked_from(text)
+        if read is None or read.catalog.lower() not in ("", self._connection.current_catalog.lower()):
+            raise refused_view(name)
+        names = read.db.lower(), read.name.lower()
+        found = [one for one in self._relations if one[1].lower() == names[1] and names[0] in ("", one[0].lower())]
+        if len(found) != 1:
+            raise refused_view(name)
+        return self._behind(*found[0])
 
     def _parquet(self, name: str, content: Any, table: Table) -> Value:
         """A Parquet file: by DuckDB's own reader, which is faster, until that fails on a value (`fetch`)."""
@@ -113,17 +171,6 @@ class DuckDB(Source):
         made = self._view(name, own.select(**columns))
         self._careful[name] = self.compiled(careful)
         return made
-
-    def rehearse(self, tally: Tally) -> None:
-        """Run a tally on empty tables, of files that have the columns with which they were opened."""
-        for path, head in self._heads.items():
-            if _head(path) != head:
-                raise InvalidDeclaration(
-                    f"{path.name} is another file than it was.",
-                    why="its rows would be read by what was known of the old one.",
-                    do="open the database again.",
-                )
-        super().rehearse(tally)
 
     def _arrow(self, name: str, content: Any, table: Table) -> Value:
         """A frame or a Parquet file: a text that is no UTF-8 is missing, and so is a time that does not fit."""
@@ -167,9 +214,10 @@ class DuckDB(Source):
             self._known[values] = self.sample(name, pyarrow.table({"value": list(values), "place": place}))
         return self._known[values]
 
-    def compiled(self, query: Value) -> str:
-        """DuckDB's SQL."""
-        return str(ibis.to_sql(query, dialect="duckdb"))
+    @property
+    def compiler(self) -> Any:
+        """For DuckDB's SQL."""
+        return self._connection.compiler
 
     def fetch(self, query: Value) -> Any:
         """By Arrow. What DuckDB's reader of Parquet fails on is read again, and from then on, by the careful way.
@@ -191,13 +239,10 @@ class DuckDB(Source):
         return self._fetched(query)
 
     def _fetched(self, query: Value) -> Any:
-        """What a query returns; one that is kept is compiled once."""
-        if query.op().find(InMemoryTable):  # Ibis lends the engine its rows
-            return self._connection.to_pyarrow(query)
-        if query not in self._texts:
-            self._texts[query] = str(self._connection.compile(query)), query.schema().to_pyarrow()
-        text, schema = self._texts[query]
-        return self._connection.con.sql(text).to_arrow_table().cast(schema)
+        statement = self.statement(query)
+        for known in query.op().find(InMemoryTable):  # public values, of which Ibis lends the engine the rows
+            self._connection._register_in_memory_table(known)
+        return self._connection.con.sql(statement.text).to_arrow_table().cast(statement.schema)
 
     def interrupt(self) -> None:
         """Stop the running query."""
@@ -219,13 +264,13 @@ class DuckDB(Source):
         self._connection.disconnect()
 
 
-def _head(path: Path) -> Any:
-    """What says how a file is to be read: a first line; of Parquet the schema and the files, which Arrow remembers."""
-    if not path.name.lower().endswith(".parquet"):
-        return Lines(path).head
-    found = parquet_of(path)
-    written = [(one.st_size, one.st_mtime_ns, one.st_ino) for one in (Path(file).stat() for file in found.files)]
-    return found.files, found.schema, written
+def _picked_from(text: str) -> expressions.Table | None:
+    """The one table of which a view picks columns, and None where it does anything else."""
+    tree = sqlglot.parse_one(text, dialect="duckdb")
+    tables = [one for one in tree.find_all(expressions.Table) if one.find_ancestor(expressions.Select)]
+    changed = any(any(star.args.values()) for star in tree.find_all(expressions.Star))  # * REPLACE (...)
+    plain = {type(node).__name__ for node in tree.walk()} <= PICKING
+    return tables[0] if plain and not changed and len(tables) == 1 else None
 
 
 def _connected(declared: Declaration) -> Value:
@@ -235,7 +280,10 @@ def _connected(declared: Declaration) -> Value:
     if not Path(path).exists():
         raise InvalidDeclaration(f"connection.address: there is no database at {path}.")
     try:
-        return ibis.duckdb.connect(str(path), read_only=True)
+        connection = ibis.duckdb.connect(str(path), read_only=True)
+        if connection.con.execute(KIND).fetchone() == ("duckdb",):  # it opens other kinds too, whose rows may fail
+            return connection
+        connection.disconnect()
     except Exception:
         pass
     raise InvalidDeclaration(f"connection.address: {path} cannot be opened as a database of DuckDB.")

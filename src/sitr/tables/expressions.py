@@ -11,12 +11,14 @@ from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import wraps
 from typing import Any, Literal
 
 from .. import _validate
 from ..errors import InvalidArgument
 from .calendar import buckets
-from .domains import FARTHEST, FINE, Domain, number, power_of_two
+from .domains import FARTHEST, FINE, Domain, Kind, number, power_of_two
+from .limits import Extent, around
 
 Schema = Mapping[str, Domain]
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -34,6 +36,21 @@ BUCKETS = ("year", "quarter", "month", "week", "day", "hour")
 QUOTIENT = 2**40  # steps on either side of zero that a quotient is rounded to
 EXACT = 2**50  # steps between the bounds of whole numbers and decimals, which are not rounded below that
 MOST_VALUES = 10_000  # of a list in `isin`
+LISTED = 4  # values that cost an engine as much as one operation
+
+
+def _found_once(domain: Callable[[Any, Schema], Domain]) -> Callable[[Any, Schema], Domain]:
+    """A domain that is found once for the same columns, however often, and at how many levels above, it is needed."""
+
+    @wraps(domain)
+    def found(self: Expression, schema: Schema) -> Domain:
+        known = vars(self).get("_domain")
+        if known is None or known[0] is not schema:
+            known = schema, domain(self, schema)
+            object.__setattr__(self, "_domain", known)
+        return known[1]
+
+    return found
 
 
 class Expression:
@@ -42,7 +59,18 @@ class Expression:
     Example:
         >>> print((Column("age") + 1) * 2 >= 38)
         ((age + 1) * 2) >= 38
+
+    Attributes:
+        extent: How large it is; none is made that is too large.
     """
+
+    extent: Extent
+
+    def __init_subclass__(cls) -> None:
+        cls.domain = _found_once(cls.domain)  # type: ignore[assignment, method-assign]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extent", self._extent(lambda part: part.extent))
 
     def domain(self, schema: Schema) -> Domain:
         """Return what the expression can hold, or refuse it."""
@@ -54,12 +82,27 @@ class Expression:
 
     def columns(self) -> set[str]:
         """Return the names of the columns that are read."""
-        found: set[str] = set()
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            for part in value if isinstance(value, tuple) else (value,):
-                found |= part.columns() if isinstance(part, Expression) else set()
-        return found
+        return {name for part in self._parts() for name in part.columns()}
+
+    def extent_over(self, columns: Mapping[str, Extent]) -> Extent:
+        """Return how large it is where some columns are themselves computed, and of which extent."""
+        known: dict[int, Extent] = {}
+
+        def extent(one: Expression) -> Extent:
+            if id(one) not in known:
+                computed = columns.get(one.name) if isinstance(one, Column) else None
+                known[id(one)] = computed or one._extent(extent)
+            return known[id(one)]
+
+        return extent(self)
+
+    def _parts(self) -> list[Expression]:
+        values = (getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+        return [value for value in values if isinstance(value, Expression)]
+
+    def _extent(self, of: Callable[[Expression], Extent]) -> Extent:
+        """Its extent, by those of its parts."""
+        return around(map(of, self._parts()))
 
     # Operators
 
@@ -203,14 +246,8 @@ class Constant(Expression):
     def domain(self, schema: Schema) -> Domain:
         """Of its type; a number is exact."""
         value = self.value
-        if isinstance(value, bool):
-            return Domain("boolean")
-        if isinstance(value, str):
-            return Domain("string")
-        if isinstance(value, datetime):
-            return Domain("timestamp")
-        if isinstance(value, date):
-            return Domain("date")
+        if (kind := constant_kind(value)) != "number":
+            return Domain(kind)
         exact = Domain("number").measure(value)
         return number(Fraction(1, exact.denominator), exact.numerator, exact.numerator, required=True)
 
@@ -246,6 +283,12 @@ class Arithmetic(Expression):
         if self.operator == "-":
             low, high = -high, -low
         return number(step, left_low * one + low * other, left_high * one + high * other, required=both)
+
+    def _extent(self, of: Callable[[Expression], Extent]) -> Extent:
+        parts = [of(self.left), of(self.right)]
+        if self.operator != "/":
+            return around(parts)
+        return around([*parts, of(self.right)], nodes=8, depth=6)  # whether the divisor is zero is asked first
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,10 +378,13 @@ class In(Expression):
         """The list has to be of the value's kind."""
         kind = self.value.domain(schema).kind
         for value in self.values:
-            if Constant(value).domain({}).kind != kind:
+            if constant_kind(value) != kind:
                 what = f"{_validate.shown(value)} is not a {kind}, as {self.value} is."
                 raise InvalidArgument(what, do=_instead(kind, Constant(value)))
         return Domain("boolean")
+
+    def _extent(self, of: Callable[[Expression], Extent]) -> Extent:
+        return around([of(self.value)], nodes=1 + len(self.values) // LISTED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,6 +471,9 @@ class Truncated(Expression):
             raise InvalidArgument(f"{self}: a date has no hour.")
         return replace(inner, categories=buckets(self.unit, inner) if inner.bounded else None)
 
+    def _extent(self, of: Callable[[Expression], Extent]) -> Extent:
+        return around([of(self.value)], nodes=3, depth=5)  # with casts before and after
+
 
 @dataclass(frozen=True, eq=False)
 class Bucket(Expression):
@@ -446,6 +495,11 @@ class Bucket(Expression):
         """Return whether an edge lies at or below the value."""
         return Comparison(">=", self.value, expression(edge))
 
+    def _extent(self, of: Callable[[Expression], Extent]) -> Extent:
+        """The value is compared with each edge, by halves."""
+        value, edges = of(self.value), len(self.edges)
+        return Extent(1 + edges * (value.nodes + 2), value.depth + 2 + edges.bit_length())
+
 
 def expression(value: Any) -> Expression:
     """Return a value as an expression: a public constant, unless it is one already."""
@@ -460,6 +514,22 @@ def expression(value: Any) -> Expression:
         f"{_validate.shown(value)} is no value that can be compared with a column.",
         do="pass a number, a text, a date, a column, or use is_null().",
     )
+
+
+def constant_kind(value: Any) -> Kind:
+    """Return of which kind a constant is.
+
+    Example:
+        >>> constant_kind(True), constant_kind(0.5), constant_kind(date(2025, 6, 1))
+        ('boolean', 'number', 'date')
+    """
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, date):
+        return "timestamp" if isinstance(value, datetime) else "date"
+    return "number"
 
 
 def unknown_column(name: str, schema: Schema) -> InvalidArgument:
@@ -568,9 +638,12 @@ def _values(values: Sequence[Any]) -> tuple[Any, ...]:
     values = _validate.plain(values)
     if isinstance(values, (str, bytes)) or not isinstance(values, (list, tuple, set, frozenset, range)):
         raise InvalidArgument("isin takes a list of values.", do='column.isin(["north", "south"]).')
+    if not 1 <= len(values) <= MOST_VALUES:
+        raise InvalidArgument(
+            f"isin takes 1 to {MOST_VALUES} values, and got {len(values)}.",
+            do="join with a public table that lists them.",
+        )
     made = tuple(_validate.plain(value) for value in values)
-    if not 1 <= len(made) <= MOST_VALUES:
-        raise InvalidArgument(f"isin takes 1 to {MOST_VALUES} values, and got {len(made)}.")
     for value in made:
         expression(value)
     return made

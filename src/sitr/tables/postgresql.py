@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import ibis
 import pyarrow
 
+from .. import _validate
 from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
 from .dialect import Value
 from .domains import Domain
+from .origins import Origin, refused_view
 from .source import Source
 
 SCHEMES = ("postgresql://", "postgres://")
@@ -32,6 +36,24 @@ TYPES = {  # of Arrow, by their names, to PostgreSQL's
     "string": "text",
     "date32[day]": "date",
 }
+TABLES, VIEWS = "rp", "vm"  # kinds of relations: plain and partitioned, computed and kept
+RELATION = """
+    SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relrowsecurity, row_security_active(c.oid), (
+        SELECT ev_action::text FROM pg_catalog.pg_rewrite WHERE ev_class = c.oid AND ev_type = '1'
+    ) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE
+"""
+NAMED = "(n.nspname = 'public' AND c.relname = %(name)s) OR n.nspname || '.' || c.relname = %(name)s"
+NUMBERED = "c.oid = %(oid)s"
+READ_WITH = """
+    WITH RECURSIVE family AS (
+        SELECT %(oid)s::oid AS oid
+        UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN family ON inhparent = family.oid
+    )
+    SELECT c.oid::int8, c.relkind::text FROM family JOIN pg_catalog.pg_class AS c ON c.oid = family.oid
+"""
+# What a view is made of that picks columns of one table, and does nothing else.
+PICKING = {"QUERY", "RANGETBLENTRY", "RTEPERMISSIONINFO", "ALIAS", "FROMEXPR", "RANGETBLREF", "TARGETENTRY", "VAR"}
+ONCE = ("QUERY", "RANGETBLREF")
 
 
 def _convert_to(text: str, encoding: str) -> Any:
@@ -46,6 +68,19 @@ _bytes = ibis.udf.scalar.builtin(_convert_to, name="convert_to", signature=(("st
 _plain = ibis.udf.scalar.builtin(_convert_from, name="convert_from", signature=(("binary", "string"), "string"))
 
 
+@dataclass(frozen=True)
+class _Relation:
+    """What the catalogue says of a table or a view."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    has_policies: bool
+    hides: bool  # rows from this user
+    tree: str | None
+
+
 class PostgreSQL(Source):
     """Tables of a PostgreSQL server.
 
@@ -55,6 +90,7 @@ class PostgreSQL(Source):
     """
 
     engine = "postgresql"
+    sources = "a table of the database: name, in the schema public, or schema.name"
 
     def __init__(self, declared: Declaration) -> None:
         super().__init__(declared)
@@ -69,12 +105,47 @@ class PostgreSQL(Source):
         return f"{major}.{minor}"
 
     def table(self, table: Table) -> Value:
-        """A table or a view: `name`, or `schema.name`."""
+        """A table, or a view that picks columns of one: `name` in the schema public, or `schema.name`."""
         if table.name not in self._tables:
-            *schema, name = table.source.split(".")
-            found = self._connection.table(name, database=".".join(schema) or None)
-            self._tables[table.name] = _finite(found, table)
+            named = self._relation(NAMED, name=table.source)
+            self._behind(named)
+            self._tables[table.name] = _finite(self._connection.table(named.name, database=named.schema), table)
         return self._tables[table.name]
+
+    def origins(self, table: Table) -> frozenset[Origin]:
+        """The table and its partitions, which are tables of their own."""
+        return self._behind(self._relation(NAMED, name=table.source))
+
+    def _relation(self, where: str, **wanted: Any) -> _Relation:
+        found = self._catalogued(RELATION + where, **wanted)
+        if not found:
+            raise LookupError
+        if len(found) > 1:
+            raise InvalidDeclaration(f"{_validate.shown(wanted.get('name'))} may be two tables of the database.")
+        return _Relation(*found[0])
+
+    def _behind(self, relation: _Relation) -> frozenset[Origin]:
+        """What is read of a relation, or its refusal."""
+        if relation.kind in VIEWS:
+            other = _picked_from(relation)
+            if other is None:
+                raise refused_view(relation.name)
+            below = self._relation(NUMBERED, oid=other)
+            _check_rows(below, hidden=below.has_policies)
+            return self._behind(below)
+        _check_rows(relation, hidden=relation.hides)
+        family = self._catalogued(READ_WITH, oid=relation.oid)
+        if not all(kind in TABLES for _, kind in family):
+            raise InvalidDeclaration(
+                f"{relation.name} is no table of this server, or a part of it is not.",
+                why="what another server holds may have other names here, and one of its rows may fail.",
+                do="connect to the server that keeps the rows, or copy them into a table.",
+            )
+        return frozenset(("table", oid) for oid, _ in family)
+
+    def _catalogued(self, text: str, **wanted: Any) -> list[Any]:
+        with self._connection.con.cursor() as cursor:
+            return list(cursor.execute(text, wanted).fetchall())
 
     def sample(self, name: str, frame: Any) -> Value:
         """As a list of values in the query itself: nothing is written, so that a replica can be tested too."""
@@ -92,13 +163,14 @@ class PostgreSQL(Source):
         """By its bytes: a column may have a collation for which two texts are equal."""
         return _plain(_bytes(value.cast("string"), "UTF8"), "UTF8")
 
-    def compiled(self, query: Value) -> str:
-        """PostgreSQL's SQL."""
-        return str(self._connection.compile(query, pretty=True))
+    @property
+    def compiler(self) -> Any:
+        """For PostgreSQL's SQL."""
+        return self._connection.compiler
 
     def fetch(self, query: Value) -> Any:
         """Row by row, as Python's values: a `numeric` stays exact."""
-        text = self._connection.compile(query)
+        text = self.compiled(query)
         with self._connection.con.cursor() as cursor:
             rows = cursor.execute(text).fetchall()
         names = list(query.schema().names)
@@ -151,6 +223,27 @@ def _check_encoding(connection: Value) -> None:
             "connection.address: the database is not in UTF-8.",
             why="a text that has no place in it would make a release fail.",
             do="copy it into one that is: CREATE DATABASE ... ENCODING 'UTF8'.",
+        )
+
+
+def _picked_from(view: _Relation) -> int | None:
+    """The one relation of which a view picks columns, and None where it does anything else."""
+    tree = view.tree or ""
+    parts = re.findall(r"\{([A-Z_]+)", tree)
+    read = {int(oid) for oid in re.findall(r":relid (\d+)", tree)} - {0, view.oid}
+    plain = set(parts) <= PICKING and all(parts.count(part) == 1 for part in ONCE)
+    return read.pop() if plain and len(read) == 1 else None
+
+
+def _check_rows(relation: _Relation, *, hidden: bool) -> None:
+    """Refuse what the server keeps for itself, and rows that are hidden by conditions, which read other tables."""
+    if relation.schema.startswith("pg_") or relation.schema == "information_schema":
+        raise InvalidDeclaration(f"{relation.name} is a table of the server itself.", do="declare tables of your own.")
+    if hidden:
+        raise InvalidDeclaration(
+            f"{relation.name} has row security, which hides rows from this user.",
+            why="its conditions may read other tables, and may fail on a row.",
+            do="ask as a user who sees all rows, or copy those that may be seen into a table.",
         )
 
 

@@ -15,13 +15,30 @@ from ..errors import InvalidArgument, NotAllowed
 from .declaration import Declaration, KeyPath, Table
 from .domains import Domain
 from .expressions import Column, Expression, require
+from .limits import Extent, around
 
 Schema = dict[str, Domain]
 OVER_UNIT = ("count", "sum", "min", "max", "mean")  # of the rows of one unit
 
 
 class Relation:
-    """Rows of units; every kind has a `schema` and the private tables that it reads."""
+    """Rows of units; every kind has a `schema` and the private tables that it reads.
+
+    Attributes:
+        extent: How large it is; none is made that is too large.
+        computed: The extents of columns that are computed: an engine may put them in the place of their names.
+    """
+
+    extent: Extent
+    computed: Mapping[str, Extent]
+
+    def __post_init__(self) -> None:
+        extent, computed = self._measured()
+        object.__setattr__(self, "extent", extent)
+        object.__setattr__(self, "computed", computed)
+
+    def _measured(self) -> tuple[Extent, Mapping[str, Extent]]:
+        raise NotImplementedError
 
     def schema(self, declared: Declaration) -> Schema:
         """Return the columns, or refuse what does not fit."""
@@ -54,6 +71,9 @@ class Scan(Relation):
         """Its name."""
         return {"is": "scan", "table": self.table}
 
+    def _measured(self) -> tuple[Extent, Mapping[str, Extent]]:
+        return Extent(1, 1), {}
+
 
 @dataclass(frozen=True)
 class Filter(Relation):
@@ -76,6 +96,10 @@ class Filter(Relation):
         """Source and condition."""
         return {"is": "filter", "source": self.source.to_dict(), "condition": self.condition.to_dict()}
 
+    def _measured(self) -> tuple[Extent, Mapping[str, Extent]]:
+        computed = self.source.computed
+        return around([self.source.extent, self.condition.extent_over(computed)]), computed
+
 
 @dataclass(frozen=True)
 class Derive(Relation):
@@ -97,6 +121,10 @@ class Derive(Relation):
         """Source and expressions."""
         derived = {name: value.to_dict() for name, value in self.columns}
         return {"is": "derive", "source": self.source.to_dict(), "columns": derived}
+
+    def _measured(self) -> tuple[Extent, Mapping[str, Extent]]:
+        made = [(name, value.extent_over(self.source.computed)) for name, value in self.columns]
+        return around([self.source.extent, *(one for _, one in made)]), {**self.source.computed, **dict(made)}
 
 
 @dataclass(frozen=True)
@@ -121,6 +149,11 @@ class Select(Relation):
     def to_dict(self) -> dict[str, Any]:
         """Source and names."""
         return {"is": "select", "source": self.source.to_dict(), "columns": [list(pair) for pair in self.columns]}
+
+    def _measured(self) -> tuple[Extent, Mapping[str, Extent]]:
+        computed = self.source.computed
+        renamed = {new: computed[old] for new, old in self.columns if old in computed}
+        return around([self.source.extent], nodes=1 + len(self.columns)), renamed
 
 
 @dataclass(frozen=True)
@@ -194,6 +227,10 @@ class Join(Relation):
         sides = {"left": self.left.to_dict(), "right": self.right.to_dict()}
         return {"is": "join", **sides, "on": [list(pair) for pair in self.on], "keep": self.keep}
 
+    def _measured(self) -> tuple[Extent, Mapping[str, Extent]]:
+        extent = around([self.left.extent, self.right.extent], nodes=1 + 3 * len(self.on))
+        return extent, {**self.right.computed, **self.left.computed}
+
 
 @dataclass(frozen=True)
 class UnitAggregate:
@@ -261,6 +298,11 @@ class PerUnit(Relation):
         """Source, keys and numbers."""
         values = {name: value.to_dict() for name, value in self.values}
         return {"is": "per_unit", "source": self.source.to_dict(), "keys": list(self.keys), "values": values}
+
+    def _measured(self) -> tuple[Extent, Mapping[str, Extent]]:
+        """What was added up is no longer computed, but held."""
+        values = [one.value.extent_over(self.source.computed) for _, one in self.values if one.value is not None]
+        return around([self.source.extent, *values], nodes=1 + len(self.keys) + len(self.values)), {}
 
 
 def table_of(declared: Declaration, name: str) -> Table:

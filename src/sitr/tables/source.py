@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .. import _validate
 from ..errors import Cancelled, EngineFailed, InvalidDeclaration
@@ -16,6 +17,9 @@ from .declaration import Column, Declaration, Table
 from .dialect import Dialect, Value
 from .draft import declared_type
 from .emitter import PRIME, Emitter
+from .files import Opened
+from .origins import Origin, check_origins
+from .statement import Statement, stated
 from .tally import Tally
 
 KEPT = 8  # queries
@@ -29,22 +33,38 @@ class Source(Dialect, ABC):
     Attributes:
         declared: The declaration.
         engine: Its name.
+        sources: What it calls a source, in words.
     """
 
     engine: str
+    sources: str
 
     def __init__(self, declared: Declaration) -> None:
         self.declared = declared
+        self._files = Opened()
         self._lock = threading.Lock()
         self._by_row_id = any(table.row_id for table in declared.tables.values())
         # What was written lately, by the tally, which is held so that nothing else takes its identity.
         self._queries: dict[tuple[int, bool], tuple[Tally, Value]] = {}
+        self._statements: WeakKeyDictionary[Value, Statement] = WeakKeyDictionary()
 
     # What an engine has to give
 
     @abstractmethod
     def table(self, table: Table) -> Value:
-        """Return Ibis's table behind a declared one; it reads no row."""
+        """Return Ibis's table behind a declared one; it reads no row.
+
+        What a source names is looked up in the engine's catalogue, or opened by a reader of ours: no text of the
+        declaration is left for an engine to interpret.
+
+        Raises:
+            InvalidDeclaration: It is there, and cannot be read safely.
+            LookupError: There is no such table.
+        """
+
+    @abstractmethod
+    def origins(self, table: Table) -> frozenset[Origin]:
+        """Return what a declared table that can be opened is read from."""
 
     @property
     @abstractmethod
@@ -55,9 +75,10 @@ class Source(Dialect, ABC):
     def sample(self, name: str, frame: Any) -> Value:
         """Return a small table of our own, for this connection only, made from Arrow's: the engine is tested on it."""
 
+    @property
     @abstractmethod
-    def compiled(self, query: Value) -> str:
-        """Return the text of a query."""
+    def compiler(self) -> Any:
+        """Of Ibis, for this engine."""
 
     @abstractmethod
     def fetch(self, query: Value) -> Any:
@@ -82,7 +103,8 @@ class Source(Dialect, ABC):
 
         Raises:
             EngineFailed: It computes otherwise than the engines that are known to be sound.
-            InvalidDeclaration: A table or a column is missing, or of another type.
+            InvalidDeclaration: A table or a column is missing, or of another type; or two tables read the same rows
+                under different budgets or units.
         """
         from .conformance import require  # it needs this module
 
@@ -91,17 +113,35 @@ class Source(Dialect, ABC):
             schema = self._schema(table)
             for column in table.columns.values():
                 _check_column(table, column, schema)
+        check_origins(self.declared.tables, self.origins)
+
+    def statement(self, query: Value) -> Statement:
+        """Return what a query is in the engine's words; one that is kept is written, and read again, once.
+
+        Raises:
+            EngineFailed: The text does not say what was meant.
+        """
+        if query not in self._statements:
+            self._statements[query] = stated(query, self.compiler)
+        return self._statements[query]
+
+    def compiled(self, query: Value) -> str:
+        """Return the text of a query, as it is sent."""
+        return self.statement(query).text
 
     def explain(self, tally: Tally) -> str:
         """Return the query that a tally is answered by; nothing is run."""
-        return self.compiled(self._written(tally))
+        return self.statement(self._written(tally)).pretty
 
     def rehearse(self, tally: Tally) -> None:
-        """Run a tally on empty tables: what cannot run fails now, before anything is charged.
+        """Run a tally on empty tables, and read its text again: what cannot run fails now, before anything is charged.
 
         Raises:
-            EngineFailed: It cannot run.
+            EngineFailed: It cannot run, or its text does not say what is meant.
+            InvalidDeclaration: A file is not the one that was opened.
         """
+        self._files.check()
+        self.statement(self._written(tally, _key(1) if self._by_row_id else None))
         self.answered(lambda: self._written(tally, empty=True))
 
     def run(self, tally: Tally, *, unsafe_key: int | None = None) -> Any:
@@ -147,7 +187,7 @@ class Source(Dialect, ABC):
             log.debug("the schema of a declared table could not be read")
         raise InvalidDeclaration(
             f"tables.{table.name}: {_validate.shown(table.source)} cannot be opened by {self.engine}.",
-            do="look at its source, and at the connection.",
+            do=f"a source is {self.sources}.",
         )
 
     def answered(self, query: Callable[[], Value], seed: int | None = None) -> Any:

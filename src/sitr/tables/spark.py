@@ -10,20 +10,29 @@ import re
 import shutil
 import signal
 import threading
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import ibis
 import pyarrow
 from sqlglot import expressions
 
 from ..errors import InvalidDeclaration, MissingExtra
+from .arrow import parquet_of
 from .declaration import Declaration, Table
 from .dialect import WIDE, Value
-from .lines import END, LONGEST_LINE, QUOTE, columns_of, separator_of
+from .files import FILES, head_of, is_file, is_parquet
+from .lines import END, LONGEST_LINE, QUOTE, Lines, columns_of, separator_of
+from .origins import Origin, origins_of_files, refused_view
 from .source import Source
+from .statement import text_of
 
 DEFAULT = "local[2]"
-FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
+DATABASE = "default"
+DETAILS = "# Detailed Table Information"
+KEPT_BY = ("parquet", "orc", "delta", "iceberg")  # kinds of tables of which no row fails to be read
 # Of the session that is ours alone. A cast that fails is missing, as in the other engines, and raises for no row.
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",
@@ -33,6 +42,7 @@ SETTINGS = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.filterPushdown": "false",  # by what a file says of its values, which is not believed (0015)
     "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.runSQLOnFiles": "false",  # parquet.`path` is no name of a table
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
 ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
@@ -66,6 +76,7 @@ class Spark(Source):
     """
 
     engine = "spark"
+    sources = f"a file that ends in {', '.join(FILES)}, or a table of the catalogue: name, or database.name"
 
     def __init__(self, declared: Declaration) -> None:
         super().__init__(declared)
@@ -74,6 +85,7 @@ class Spark(Source):
         self._group = f"sitr-{next(_numbers)}"
         self._tables: dict[str, Value] = {}
         self._views: list[str] = []
+        self._origins: dict[str, frozenset[Origin]] = {}
         self._seed = 0
 
     @property
@@ -88,20 +100,72 @@ class Spark(Source):
         return self._tables[table.name]
 
     def _opened(self, table: Table) -> Value:
-        source = table.source.lower()
-        if not source.endswith(FILES):
-            *database, name = table.source.split(".")
-            found = self._connection.table(name, database=".".join(database) or None)
-            return _zoned(found, self._session.table(table.source).schema)
-        path = table.source if "://" in table.source else str(self.declared.folder.resolve() / table.source)
-        if source.endswith(".parquet"):
-            return self._view(self._session.read.parquet(path))
-        return self._lines(self._session.read.text(path), table)
+        if not is_file(table.source):
+            return self._catalogued(table)
+        if "://" in table.source:  # of a file system that Spark alone reaches, by its own patterns
+            frame = self._read(table.source, table.source)
+            self._files.keep(table.source, lambda: self._stored(self._read(table.source, table.source)))
+            head = None
+        else:
+            path = self.declared.folder.resolve() / table.source
+            files = parquet_of(path).files if is_parquet(table.source) else [str(path)]
+            frame = self._read(table.source, *map(_no_pattern, files))
+            if len(frame.inputFiles()) != len(files):  # it leaves out names that begin with _ or a dot
+                raise InvalidDeclaration(f"Spark does not read all files of {path.name}.", do="give them other names.")
+            self._files.keep(str(path), lambda: (head_of(path), self._stored(frame)))
+            head = None if is_parquet(table.source) else Lines(path).head
+        self._origins[table.name] = _origins(frame.inputFiles())
+        return self._view(frame) if is_parquet(table.source) else self._lines(frame, table, head)
 
-    def _lines(self, text: Any, table: Table) -> Value:
+    def _read(self, source: str, *paths: str) -> Any:
+        return self._session.read.parquet(*paths) if is_parquet(source) else self._session.read.text(list(paths))
+
+    def _stored(self, frame: Any) -> Any:
+        """What changes whenever the files of a frame are written anew."""
+        java, found = self._session._jvm, []
+        for file in sorted(frame.inputFiles()):
+            path = java.org.apache.hadoop.fs.Path(java.java.net.URI(file))
+            status = path.getFileSystem(self._session._jsc.hadoopConfiguration()).getFileStatus(path)
+            found.append((file, status.getLen(), status.getModificationTime()))
+        return found, frame.schema
+
+    def _catalogued(self, table: Table) -> Value:
+        """A table of the catalogue, by its full name: Spark would also look for files, and for views of the session."""
+        parts = table.source.split(".")
+        if len(parts) > 3 or not all(re.fullmatch(r"\w+", part) for part in parts):
+            raise LookupError
+        catalog, database, name = [self._session.catalog.currentCatalog(), DATABASE][: 3 - len(parts)] + parts
+        full = f"`{catalog}`.`{database}`.`{name}`"
+        about = _described(self._session.sql(f"DESCRIBE TABLE EXTENDED {full}").collect())
+        if about.get("Type") == "VIEW":
+            raise refused_view(name)
+        if about.get("Provider", "").lower() not in KEPT_BY:
+            raise InvalidDeclaration(
+                f"{name} is not kept as {', '.join(KEPT_BY)}.",
+                why="of what is read as text, or from another server, one row may make a release fail.",
+                do="copy it: CREATE TABLE ... USING parquet AS SELECT * FROM ...",
+            )
+        frame = self._session.table(full)
+        names = [about[part].lower() for part in ("Catalog", "Database", "Table")]
+        files, place = _origins([*frame.inputFiles(), about["Location"]]), about["Location"]  # it may not be there yet
+        self._origins[table.name] = files | {("table", *names), ("place", place)}
+        self._files.keep(full, lambda: self._refreshed(full).schema)
+        return _zoned(self._connection.table(name, database=(catalog, database)), frame.schema)
+
+    def _refreshed(self, name: str) -> Any:
+        """A table as it is now: Spark remembers its files, and would miss one that was replaced."""
+        self._session.catalog.refreshTable(name)
+        return self._session.table(name)
+
+    def origins(self, table: Table) -> frozenset[Origin]:
+        """The files, those of a table of the catalogue too, and its name."""
+        return self._origins[table.name]
+
+    def _lines(self, text: Any, table: Table, head: str | None) -> Value:
         """A text file by its lines: Spark's reader of CSV fails on a line of too many cells, and guesses at quotes."""
-        first = text.first()  # the names of the columns; a line that repeats them is left out
-        header = "" if first is None else str(first[0])
+        first = None if head is not None else text.first()
+        header = head if head is not None else "" if first is None else str(first[0])
+        header = header.removeprefix("\ufeff")
         split = self._view(_split(text.where(text["value"] != header), separator_of(header)))
         columns = columns_of(split["cells"], header, table)
         return split.select(**columns) if columns else split
@@ -132,9 +196,10 @@ class Spark(Source):
         """As decimals: Spark's sum of 64-bit numbers has 64 bits, and wraps or raises."""
         return number.cast(WIDE).sum().cast(WIDE)
 
-    def compiled(self, query: Value) -> str:
-        """Spark's SQL."""
-        return str(self._connection.compile(query, pretty=True))
+    @property
+    def compiler(self) -> Any:
+        """For Spark's SQL."""
+        return self._connection.compiler
 
     def fetch(self, query: Value) -> Any:
         """By Arrow; a time is the one on the wall, without a zone."""
@@ -148,11 +213,12 @@ class Spark(Source):
 
     def _seeded(self, query: Value) -> str:
         """The query, with a seed for each random column: Spark's own comes from the clock."""
-        tree = self._connection.compiler.to_sqlglot(query)
+        statement = self.statement(query)
+        tree = statement.tree.copy()
         for place, node in enumerate(list(tree.find_all(expressions.Rand))):
             digest = hashlib.sha256(f"{self._seed}/{place}".encode()).digest()
             node.set("this", expressions.Literal.number(int.from_bytes(digest[:8]) >> 1))
-        return str(tree.sql(dialect=self._connection.dialect))
+        return text_of(tree, statement.dialect)
 
     def interrupt(self) -> None:
         """Cancel our jobs, and nobody else's."""
@@ -168,6 +234,25 @@ class Spark(Source):
             self._session.catalog.dropTempView(name)
         self._tables.clear()
         self._views.clear()
+
+
+def _no_pattern(path: str) -> str:
+    """A path in which Hadoop sees no pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def _origins(files: list[str]) -> frozenset[Origin]:
+    """Which files these are: those of this machine by their place on the disk."""
+    parts = [urlsplit(file) for file in files]
+    here = [url2pathname(part.path) for part in parts if part.scheme in ("", "file")]
+    there = [("file", part.geturl()) for part in parts if part.scheme not in ("", "file")]
+    return origins_of_files(path for path in here if Path(path).exists()) | frozenset(there)
+
+
+def _described(rows: list[Any]) -> dict[str, str]:
+    """What the catalogue says of a table, below its columns."""
+    pairs = [(str(row[0]), str(row[1])) for row in rows]
+    return dict(pairs[pairs.index((DETAILS, "")) :]) if (DETAILS, "") in pairs else {}
 
 
 def _split(text: Any, separator: str) -> Any:

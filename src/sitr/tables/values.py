@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 import ibis
 
 from .dialect import Value
-from .domains import Domain
+from .domains import FARTHEST, Domain
 from .expressions import (
     Arithmetic,
     Bucket,
@@ -127,11 +126,14 @@ class Values:
         return COMPARE[one.operator](scaled(self.steps(one.left), first), scaled(self.steps(one.right), second))
 
     def _found(self, one: In) -> Value:
-        equal = [Comparison("==", one.value, Constant(value)) for value in one.values]
-        if one.value.domain(self.schema).steps:
-            return reduce(lambda a, b: a | b, [self.of(each) for each in equal])
-        value, *listed = _comparable(self.of(one.value), *(self._plain(each.right) for each in equal))
-        return value.isin(listed)
+        domain = one.value.domain(self.schema)
+        value = self.of(one.value)
+        if domain.steps:  # what lies between two steps, or beyond all of them, equals none
+            exact = [domain.measure(each) / domain.step for each in one.values]
+            listed = [int(each) for each in exact if each.denominator == 1 and abs(each) <= FARTHEST]
+            return value.isin([whole(each) for each in listed or [FARTHEST + 1]])
+        value, *others = _comparable(value, *(self._plain(Constant(each)) for each in one.values))
+        return value.isin(others)
 
     def _part(self, one: Part) -> Value:
         value = self.of(one.value)

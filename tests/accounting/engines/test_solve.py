@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from sitr.accounting.engines.delta import Found
 from sitr.accounting.engines.mix import Mix
-from sitr.accounting.engines.solve import Found, delta_of, epsilon_of
+from sitr.accounting.engines.solve import delta_of, epsilon_of
 from sitr.accounting.losses import pairs
 
 LAWS = {

@@ -9,6 +9,7 @@ import pytest
 from sitr.errors import NotAllowed, SitrError
 from sitr.query.sql import parsed
 from sitr.session.database import Database
+from sitr.tables.expressions import Column
 from sitr.tables.relations import Derive, Filter, Scan, Select, rows_per_unit
 from sitr.tables.tally import Bound
 from tests.query.sql.clinic import DECLARED, opened
@@ -104,6 +105,6 @@ def test_filters_and_new_columns_give_a_unit_no_more_rows() -> None:
     text = "SELECT SUM(s) FROM (SELECT patient, SUM(cost) AS s FROM visits GROUP BY patient) WHERE s > 5"
     assert rows_per_unit(parsed(text, DECLARED).query.relation, DECLARED) == 1
     scan = Scan("visits")
-    for one in (Filter(scan, None), Derive(scan, ()), Select(scan, ())):  # type: ignore[arg-type]
+    for one in (Filter(scan, Column("age") > 18), Derive(scan, ()), Select(scan, ())):
         assert rows_per_unit(one, DECLARED) == 5
     assert Bound(rows=5).l1 == 5

@@ -6,15 +6,30 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from .delta import Finite
+
 
 class Bounds(Protocol):
-    """Something that bounds δ(ε) from both sides."""
+    """Something that bounds δ(ε), of finite losses, from both sides. It is evaluated when it is first asked.
 
-    def upper(self, epsilon: float) -> float: ...
-    def lower(self, epsilon: float) -> float: ...
+    Before that, `work` says about what it will cost, in multiplications; no engine makes more nodes than it bounds.
+    """
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def work(self) -> float: ...
+    def upper(self, epsilon: float) -> Finite: ...
+    def lower(self, epsilon: float) -> Finite: ...
 
 
-def certify(bounds: Bounds, delta: float, proposed: float, slope: float) -> tuple[float, float]:
+class Tuned(Bounds, Protocol):
+    """Bounds that are best near one ε, and can propose another."""
+
+    def guess(self, log_delta: float, start: float) -> float: ...
+
+
+def certify(bounds: Bounds, delta: Finite, proposed: float, slope: float) -> tuple[float, float]:
     """Return ε_low with lower(ε_low) ≥ δ (or 0) and ε_high with upper(ε_high) ≤ δ (or infinity).
 
     Args:
@@ -31,7 +46,7 @@ def certify(bounds: Bounds, delta: float, proposed: float, slope: float) -> tupl
     return max(proposed - down, 0.0), proposed + up
 
 
-def _holds_below(bounds: Bounds, delta: float, epsilon: float) -> bool:
+def _holds_below(bounds: Bounds, delta: Finite, epsilon: float) -> bool:
     return epsilon <= 0 or bounds.lower(epsilon) >= delta
 
 

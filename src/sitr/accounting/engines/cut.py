@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from ..losses.cuts import Gate
 from ..losses.sampled import SampledGaussianLoss
+from .delta import Finite
 from .line import Line, choose_grid
 from .mix import MODEL, Mix, best_tilt, raised_epsilon, saddle_tilt
 from .near import Near
@@ -25,14 +26,16 @@ LEAST = -600.0  # ln of the least δ that is looked for
 class Cut:
     """Two-sided bounds on δ(ε): the line of what passes the gates, and all that they stop."""
 
+    method = "cut line"
+
     def __init__(self, near: Near, line: Line) -> None:
-        self.line, self.stopped = line, near.stopped_mass(0.0) * (1 + MODEL)
+        self.line, self.work, self.stopped = line, line.work, near.stopped_mass(0.0) * (1 + MODEL)
 
-    def upper(self, epsilon: float) -> float:
+    def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""
-        return self.line.upper(epsilon) + self.stopped
+        return Finite(self.line.upper(epsilon) + self.stopped)
 
-    def lower(self, epsilon: float) -> float:
+    def lower(self, epsilon: float) -> Finite:
         """Return a lower bound on δ(ε)."""
         return self.line.lower(epsilon)
 

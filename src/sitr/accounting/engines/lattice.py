@@ -8,24 +8,30 @@ A few laws on different lattices are enumerated, atom by atom.
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 from scipy.fft import fft, ifft, next_fast_len
+from scipy.special import gammaln
 
 from ..losses.atoms import Atoms, common_divisor
 from ..losses.law import UNIT, Floats, Lattice, log_sum_exp
+from .delta import Finite
 from .line import ALIAS
 from .mix import Mix, log_kappa
 
 LONGEST = 1 << 21
 MOST_ATOMS = 300_000
+MOST_SUMS = 4096  # of several losses of one law, counted one by one
 
 
 class LatticeSum:
     """δ(ε) of a mix on one lattice, with two-sided bounds."""
 
+    method = "lattice"
+
     def __init__(self, mix: Mix, c: float, lattices: list[Lattice], spacing: float, low: float, high: float) -> None:
-        self.mix, self.c, self.spacing = mix, c, spacing
+        self.mix, self.c, self.spacing, self.work = mix, c, spacing, 64 * (high - low) / spacing
         counts = [count for _, count in mix.parts]
         self.shift = math.fsum(n * lattice.rounding for n, lattice in zip(counts, lattices, strict=True))
         offset = math.fsum(n * lattice.offset for n, lattice in zip(counts, lattices, strict=True))
@@ -72,17 +78,17 @@ class LatticeSum:
         room = 1 / -math.expm1(-self.c * self.spacing)
         return value, self.error * room + self.noise * max(value, 0.0)
 
-    def upper(self, epsilon: float) -> float:
+    def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""
         value, error = self._value(epsilon - self.shift)
         wrapped = math.exp(float(log_kappa(self.c))) * self.outside  # mass above the window may have come down under ε
-        return math.exp(min(self.base - self.c * (epsilon - self.shift), 700.0)) * (value + error + wrapped)
+        return Finite(math.exp(min(self.base - self.c * (epsilon - self.shift), 700.0)) * (value + error + wrapped))
 
-    def lower(self, epsilon: float) -> float:
+    def lower(self, epsilon: float) -> Finite:
         """Return a lower bound on δ(ε)."""
         value, error = self._value(epsilon + self.shift)
         alias = math.exp(float(log_kappa(self.c))) * self.outside
-        return math.exp(min(self.base - self.c * (epsilon + self.shift), 700.0)) * (value - error - alias)
+        return Finite(math.exp(min(self.base - self.c * (epsilon + self.shift), 700.0)) * (value - error - alias))
 
     def guess(self, log_delta: float) -> float:
         """Solve δ(ε) = δ inside its cell, where e^ε is linear in δ."""
@@ -159,7 +165,7 @@ def enumerated(mix: Mix) -> tuple[Atoms, float] | None:
     """Return every atom of the composed law and a bound on the relative error of its masses, if they are few."""
     if mix.m2 or not mix.parts or not all(isinstance(loss, Atoms) for loss, _ in mix.parts):
         return None
-    losses, logs, work = np.zeros(1), np.zeros(1), 0
+    losses, logs, work = np.zeros(1), np.zeros(1), 0.0
     for loss, count in mix.parts:
         assert isinstance(loss, Atoms)
         own = _self_composed(loss, count)
@@ -167,7 +173,7 @@ def enumerated(mix: Mix) -> tuple[Atoms, float] | None:
             return None
         losses = (losses[:, None] + own[0]).ravel()
         logs = (logs[:, None] + own[1]).ravel()
-        work += count
+        work += count + float(gammaln(count + 1))
     order = np.argsort(losses, kind="stable")
     size = float(np.max(np.abs(logs))) + float(np.max(np.abs(losses)))
     return Atoms(losses[order], logs[order]), UNIT * (16 * work + 8 * size + 4 * losses.size**0.5)
@@ -177,6 +183,8 @@ def _self_composed(loss: Atoms, count: int) -> tuple[Floats, Floats] | None:
     """Return the atoms of `count` copies: by repeated convolution of masses that are all positive."""
     if count == 1:
         return loss.losses, loss.logs
+    if math.comb(count + loss.losses.size - 1, count) <= MOST_SUMS:
+        return _multinomial(loss, count)
     lattice = loss.lattice(0.0)
     if lattice is None or lattice.rounding > 0 or count > 2000:
         return None
@@ -190,6 +198,16 @@ def _self_composed(loss: Atoms, count: int) -> tuple[Floats, Floats] | None:
     places = np.flatnonzero(kept)
     logs = np.log(masses[kept])
     return count * lattice.offset + lattice.spacing * places, logs - log_sum_exp(logs)
+
+
+def _multinomial(loss: Atoms, count: int) -> tuple[Floats, Floats]:
+    """Return the atoms of `count` copies by how often each loss comes, which `count` stars and a few bars say."""
+    slots = count + loss.losses.size - 1
+    bars = np.array(list(combinations(range(slots), loss.losses.size - 1)), dtype=np.int64)
+    ends = np.full((bars.shape[0], 1), slots)
+    times = np.diff(np.hstack([np.full_like(ends, -1), bars, ends])) - 1
+    logs = gammaln(count + 1) - np.sum(gammaln(times + 1), axis=1) + times @ loss.logs
+    return times @ loss.losses, logs - log_sum_exp(logs)
 
 
 def _power(masses: Floats, count: int) -> Floats:
@@ -206,7 +224,10 @@ def _power(masses: Floats, count: int) -> Floats:
 class AtomSum:
     """δ(ε) of enumerated atoms: a sum of non-negative terms."""
 
+    method = "enumeration"
+
     def __init__(self, atoms: Atoms, relative_error: float) -> None:
+        self.work = 64.0 * atoms.losses.size
         self.losses, self.masses = atoms.losses, np.exp(atoms.logs)
         self.relative_error = relative_error
         self.shift = 8 * UNIT * float(np.max(np.abs(atoms.losses)))
@@ -215,13 +236,13 @@ class AtomSum:
         j = int(np.searchsorted(self.losses, epsilon, side="right"))
         return float(np.sum(self.masses[j:] * -np.expm1(epsilon - self.losses[j:])))
 
-    def upper(self, epsilon: float) -> float:
+    def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""
-        return self._value(epsilon - self.shift) * (1 + self.relative_error)
+        return Finite(self._value(epsilon - self.shift) * (1 + self.relative_error))
 
-    def lower(self, epsilon: float) -> float:
+    def lower(self, epsilon: float) -> Finite:
         """Return a lower bound on δ(ε)."""
-        return self._value(epsilon + self.shift) * (1 - self.relative_error)
+        return Finite(self._value(epsilon + self.shift) * (1 - self.relative_error))
 
     def guess(self, log_delta: float) -> float:
         """Solve δ(ε) = δ: find the cell, then its linear equation in e^ε."""

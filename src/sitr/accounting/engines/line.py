@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import erfcx
 
 from ..losses.law import UNIT, Complexes
+from .delta import Finite
 from .measure import Measure
 from .mix import log_kappa
 
@@ -27,8 +30,9 @@ ALIAS = 1e-9  # what aliases and truncation may each add to δ, as a share of it
 GOAL = 3e-7  # the relative width of ε that smoothing aims at
 STEEPER = np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])  # tilts, over that of the line, that bound its aliases
 NODES = 6_000  # up to here a line without smoothing is preferred
-MOST_NODES = 400_000
-MOST_WORK = 3e8  # multiplications along the line
+LEAST_NODES, MOST_NODES = 64, 400_000
+NODE = 100.0  # multiplications that a node takes besides those of its laws
+MOST_WORK = 3e8  # multiplications along the line: about a second on one core
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ def choose_grid(
     goal: float = GOAL,
     period: float | None = None,
     slope: float = 0.0,
+    most_work: float = MOST_WORK,
 ) -> Grid:
     """Choose T so that aliases are a share ALIAS of δ, and N (and w) so that truncation is.
 
@@ -61,12 +66,12 @@ def choose_grid(
     log_main = _log_main(mix, c, epsilon, log_delta)
     period = period or period_of(mix, c, epsilon, log_delta)
     needed = log_main + math.log(ALIAS)
-    limit = min(NODES * 2 * math.pi / period, mix.reach)
+    most = max(min(MOST_NODES, most_work / (mix.work(c) + NODE)), LEAST_NODES)
+    limit = min(min(NODES, most) * 2 * math.pi / period, mix.reach)
     least = math.sqrt(-2 * needed + 40) / mix.reach  # beyond `reach` only a whisper is known to fall
     plain = _cut(mix, c, needed, 4 / period, limit, least)
     if plain <= limit:
         return Grid(c, period, max(math.ceil(plain * period / (2 * math.pi)), 8), least)
-    most = min(MOST_NODES, MOST_WORK / mix.work(c), key=float)
     most = min(most * 2 * math.pi / period, mix.reach)
     whisper = max(math.sqrt(goal * max(epsilon, 1e-12) / max(1 + c, slope)), math.sqrt(-2 * needed + 40) / most)
     end = min(_cut(mix, c, needed, 4 / period, most, whisper), most)
@@ -101,64 +106,94 @@ def period_of(mix: Measure, c: float, epsilon: float, log_delta: float) -> float
     below = (math.log(mix.mass) - log_delta - math.log(ALIAS)) / c
     others = c * STEEPER
     excess = mix.log_mgf(others) - float(mix.log_mgf(c)) - (others - c) * epsilon + log_kappa(others) - log_main
-    above = float(np.nanmin((excess - math.log(ALIAS)) / (others - c)))
+    above = float(np.fmin.reduce((excess - math.log(ALIAS)) / (others - c)))
     if math.isfinite(mix.largest):
         above = min(above, mix.largest - epsilon)
     return 1.02 * max(below, above)
 
 
+class _Nodes(NamedTuple):
+    """K along the line: what is summed for δ, for its slope and for the density, in rows; and how rough that is."""
+
+    weighted: Complexes
+    sloped: Complexes
+    dense: Complexes
+    noise: float
+    rough: tuple[float, float]
+    rough_density: tuple[float, float]
+
+
 class Line:
-    """One evaluation of K along the line; it then answers for every ε."""
+    """One evaluation of K along the line, made when first asked; it then answers for every ε."""
 
     def __init__(self, mix: Measure, grid: Grid) -> None:
         self.mix, self.grid = mix, grid
-        c, w = grid.c, grid.whisper
-        self.t = grid.step * np.arange(grid.count + 1)
-        self.z = c + 1j * self.t
-        self.base = float(mix.log_mgf(c)) + w**2 * c * (c + 1) / 2
-        self.values, noise = mix.ratios(c, grid.step, grid.count, w)
-        self.noise = noise + mix.log_mgf_error(c) + 4 * UNIT * abs(self.base)
-        self.values[0] *= 0.5  # the node on the real axis counts once, the others with their conjugates
-        self.kernel = 1 / (self.z * (self.z + 1))
-        self.weighted = self.values * self.kernel
-        self.sloped = self.weighted * self.z
-        weight = np.abs(self.kernel)
-        self.rough = float(np.sum(weight)), float(np.sum(weight * self.t))
-        smoothing = np.exp(-(w**2) * self.t**2 / 2)
-        self.rough_density = float(np.sum(smoothing)), float(np.sum(smoothing * self.t))
-        self.truncation, self.truncation_density = self._truncation()
+        self.base = float(mix.log_mgf(grid.c)) + grid.whisper**2 * grid.c * (grid.c + 1) / 2
+        self.end = grid.step * grid.count
+        short = math.isqrt(grid.count) + 1
+        self.places = short * np.arange(grid.count // short + 1), np.arange(short)
 
     @property
     def method(self) -> str:
         return "vertical line" if self.grid.whisper == 0 else "vertical line, smoothed"
 
+    @property
+    def work(self) -> float:
+        """About how many multiplications its nodes take."""
+        return self.grid.count * (self.mix.work(self.grid.c) + NODE)
+
+    @cached_property
+    def _nodes(self) -> _Nodes:
+        c, w, count = self.grid.c, self.grid.whisper, self.grid.count
+        t = self.grid.step * np.arange(count + 1)
+        z = c + 1j * t
+        values, noise = self.mix.ratios(c, self.grid.step, count, w)
+        values[0] *= 0.5  # the node on the real axis counts once, the others with their conjugates
+        kernel = 1 / (z * (z + 1))
+        weight, smoothing = np.abs(kernel), np.exp(-(w**2) * t**2 / 2)
+        return _Nodes(
+            self._rows(values * kernel),
+            self._rows(values * kernel * z),
+            self._rows(values),
+            noise + self.mix.log_mgf_error(c) + 4 * UNIT * abs(self.base),
+            (float(np.sum(weight)), float(np.sum(weight * t))),
+            (float(np.sum(smoothing)), float(np.sum(smoothing * t))),
+        )
+
     def _scale(self, epsilon: float) -> float:
         """Ln of (D/π) e^{K(c) - cε}."""
         return math.log(self.grid.step / math.pi) + self.base - self.grid.c * epsilon
 
+    def _rows(self, values: Complexes) -> Complexes:
+        """Lay the nodes out in rows, so that `_real_sum` needs two short tables of phases."""
+        rows = np.zeros((self.places[0].size, self.places[1].size), dtype=np.complex128)
+        rows.flat[: values.size] = values
+        return rows
+
     def sums(self, epsilon: float) -> tuple[float, float]:
         """Return S(ε) and its slope, both over the scale."""
-        return self._real_sum(self.weighted, epsilon), -self._real_sum(self.sloped, epsilon)
+        return self._real_sum(self._nodes.weighted, epsilon), -self._real_sum(self._nodes.sloped, epsilon)
 
-    def _real_sum(self, values: Complexes, epsilon: float) -> float:
-        """Return the real part of the sum of values e^{-itε}."""
-        angle = self.t * epsilon
-        return float(np.sum(values.real * np.cos(angle) + values.imag * np.sin(angle)))
+    def _real_sum(self, rows: Complexes, epsilon: float) -> float:
+        """Return the real part of the sum of values e^{-itε}: e^{-itε} is a product, by row and by place in it."""
+        starts, ends = (np.exp(-1j * epsilon * self.grid.step * places) for places in self.places)
+        return float(np.real(starts @ (rows @ ends)))
 
     def density(self, epsilon: float) -> float:
         """Return the density of the smoothed loss at ε, over the scale."""
-        return self._real_sum(self.values, epsilon)
+        return self._real_sum(self._nodes.dense, epsilon)
 
     def _rounding(self, epsilon: float, rough: tuple[float, float]) -> float:
-        model = self.noise + 4 * UNIT * (self.grid.c * abs(epsilon) + 4)
+        model = self._nodes.noise + 4 * UNIT * (self.grid.c * abs(epsilon) + 8 + math.sqrt(self.places[1].size))
         return model * rough[0] + 8 * UNIT * abs(epsilon) * rough[1]
 
+    @cached_property
     def _truncation(self) -> tuple[float, float]:
         """Bound what the nodes beyond N would add to the sums for δ and for the density, over the scale.
 
         There |g| ≤ decay(t) e^{-w²t²/2}, over t² for δ: the integral from t_N bounds the sum of what falls.
         """
-        end, w, step = float(self.t[-1]), self.grid.whisper, self.grid.step
+        end, w, step = self.end, self.grid.whisper, self.grid.step
         falls = math.exp(float(self.mix.log_decay(self.grid.c, np.array([end]))[0]) - w**2 * end**2 / 2)
         delta, density = falls / end, falls * _gaussian_tail(w, end)
         if self.mix.reach < math.inf:  # beyond `reach` only the whisper is known to fall
@@ -166,20 +201,20 @@ class Line:
             delta, density = delta + late / self.mix.reach, density + late * _gaussian_tail(w, self.mix.reach)
         return delta / step, density / step
 
-    def upper(self, epsilon: float) -> float:
+    def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""
-        value, _ = self.sums(epsilon)
-        total = value + self._rounding(epsilon, self.rough) + self.truncation
-        return _exp(self._scale(epsilon)) * max(float(total), 0.0)
+        value = self._real_sum(self._nodes.weighted, epsilon)
+        total = value + self._rounding(epsilon, self._nodes.rough) + self._truncation[0]
+        return Finite(_exp(self._scale(epsilon)) * max(float(total), 0.0))
 
-    def lower(self, epsilon: float) -> float:
+    def lower(self, epsilon: float) -> Finite:
         """Return a lower bound on δ(ε)."""
-        return self.lower_without_aliases(epsilon) - self._aliases(epsilon)
+        return Finite(self.lower_without_aliases(epsilon) - self._aliases(epsilon))
 
     def lower_without_aliases(self, epsilon: float) -> float:
         """Return a lower bound on δ(ε) plus its aliases, for measures that know those."""
-        value, _ = self.sums(epsilon)
-        total = value - self._rounding(epsilon, self.rough) - self.truncation - self._excess(epsilon)
+        value = self._real_sum(self._nodes.weighted, epsilon)
+        total = value - self._rounding(epsilon, self._nodes.rough) - self._truncation[0] - self._excess(epsilon)
         return _exp(self._scale(epsilon)) * float(total)
 
     def _excess(self, epsilon: float) -> float:
@@ -187,7 +222,7 @@ class Line:
         w = self.grid.whisper
         if w == 0:
             return 0.0
-        density = self.density(epsilon) + self._rounding(epsilon, self.rough_density) + self.truncation_density
+        density = self.density(epsilon) + self._rounding(epsilon, self._nodes.rough_density) + self._truncation[1]
         constant = (1 + w / 2 * math.sqrt(math.pi / 2) * float(erfcx(-w / 2 / math.sqrt(2)))) * math.exp(w**2 / 8)
         return w**2 * constant * max(density, 0.0)
 
@@ -205,7 +240,7 @@ class Line:
     def guess(self, log_delta: float, start: float) -> float:
         """Propose an ε with S(ε) = δ, by safeguarded Newton on ln S; nothing is claimed of it."""
         epsilon, low, high = start, -math.inf, math.inf
-        floor = 3 * (self._rounding(start, self.rough) + self.truncation)
+        floor = 3 * (self._rounding(start, self._nodes.rough) + self._truncation[0])
         for _ in range(60):
             value, slope = self.sums(epsilon)
             if value <= floor:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from ..losses.law import UNIT, Complexes, Floats, Loss
+from .delta import Failure
 from .measure import Measure
 
 
@@ -70,11 +71,21 @@ class Mix:
         return sum(count for _, count in self.parts)
 
     @cached_property
+    def failure(self) -> Failure:
+        """The chance that some loss is infinite: exact where one event states it, else rounded."""
+        failing = [(loss, n) for loss, n in self.parts if loss.infinite_mass > 0]
+        alone = len(failing) == 1 and failing[0][1] == 1
+        return Failure.about(self.infinite_mass, stated=alone and failing[0][0].stated)
+
+    @cached_property
     def infinite_mass(self) -> float:
         """1 - Π (1 - δ_i): the chance that some loss is infinite."""
-        if any(loss.infinite_mass >= 1 for loss, _ in self.parts):
+        masses = [(loss.infinite_mass, n) for loss, n in self.parts if loss.infinite_mass > 0]
+        if any(mass >= 1 for mass, _ in masses):
             return 1.0
-        return abs(math.expm1(math.fsum(n * math.log1p(-loss.infinite_mass) for loss, n in self.parts)))
+        if len(masses) == 1 and masses[0][1] == 1:
+            return masses[0][0]
+        return abs(math.expm1(math.fsum(n * math.log1p(-mass) for mass, n in masses)))
 
     @cached_property
     def largest(self) -> float:

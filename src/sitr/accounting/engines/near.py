@@ -13,6 +13,7 @@ import numpy as np
 
 from ..losses.cuts import Gate
 from ..losses.law import UNIT, Complexes, Floats, waves, waves_error
+from .delta import Finite
 from .line import Line, choose_grid
 from .mix import Mix, best_tilt
 from .rare import LOWEST, lowest, rare_laws
@@ -87,21 +88,23 @@ class Gated:
     grows with ε: it holds up to the ε that the gates were made for, and beyond it all of P is counted.
     """
 
+    method = "gated line"
+
     def __init__(self, near: Near, line: Line, leak: float, tuned: float) -> None:
-        self.line, self.leak, self.tuned = line, leak, tuned
+        self.line, self.work, self.leak, self.tuned = line, line.work, leak, tuned
         self.p, self.q = near.stopped_mass(0.0), near.stopped_mass(-1.0)
 
     def _far(self, epsilon: float) -> float:
         return self.p - math.exp(min(epsilon, 700.0)) * self.q
 
-    def upper(self, epsilon: float) -> float:
+    def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""
         stopped = self._far(epsilon) + self.leak if epsilon <= self.tuned else self.p
-        return self.line.upper(epsilon) + stopped + 1e-12 * self.p
+        return Finite(self.line.upper(epsilon) + stopped + 1e-12 * self.p)
 
-    def lower(self, epsilon: float) -> float:
+    def lower(self, epsilon: float) -> Finite:
         """Return a lower bound on δ(ε)."""
-        return self.line.lower(epsilon) + self._far(epsilon) - 1e-12 * self.p
+        return Finite(self.line.lower(epsilon) + self._far(epsilon) - 1e-12 * self.p)
 
     def guess(self, log_delta: float, start: float) -> float:
         """Propose an ε: what is left of δ for the line."""

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..losses.cuts import Gate
+from .delta import Finite
 from .line import Line, choose_grid, period_of
 from .mix import Mix, best_tilt, chernoff_delta, log_kappa
 from .near import MARGIN, Near
@@ -42,18 +43,20 @@ class Body:
 class Split:
     """Two-sided bounds on δ(ε): the rare measure by its line, and the body."""
 
+    method = "split line"
     tuned = math.inf  # up to here what is said of far steps holds closely
 
     def __init__(self, line: Line, body: Body) -> None:
         self.line, self.body = line, body
+        self.work = line.work + (body.line.work if body.line else 0.0)
 
-    def upper(self, epsilon: float) -> float:
+    def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""
-        return self.line.upper(epsilon) + self.body.upper(epsilon)
+        return Finite(self.line.upper(epsilon) + self.body.upper(epsilon))
 
-    def lower(self, epsilon: float) -> float:
+    def lower(self, epsilon: float) -> Finite:
         """Return a lower bound on δ(ε)."""
-        return self.line.lower(epsilon) + self.body.lower(epsilon)
+        return Finite(self.line.lower(epsilon) + self.body.lower(epsilon))
 
     def guess(self, log_delta: float, start: float) -> float:
         """Propose an ε by bisection on the middle of both bounds; nothing is claimed of it."""
@@ -98,23 +101,23 @@ class FarSplit(Split):
         """Of the closed forms, each a difference of sums near `zero`."""
         return 1e-12 * (self.zero / -math.expm1(-self.line.grid.c * self.line.grid.period) + self.far)
 
-    def upper(self, epsilon: float) -> float:
+    def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""
         # Beyond the ε that the gates were made for, all of P is counted of what is far.
         far = self.rare.far_part(epsilon) + self._leak(epsilon) if epsilon <= self.tuned else self.far
-        return super().upper(epsilon) + far - self._below(epsilon) + self._rounding()
+        return Finite(super().upper(epsilon) + far - self._below(epsilon) + self._rounding())
 
-    def lower(self, epsilon: float) -> float:
+    def lower(self, epsilon: float) -> Finite:
         """Return a lower bound on δ(ε)."""
         if epsilon > 2 * self.tuned:  # the aliases from below would no longer lie under every loss
-            return 0.0
+            return Finite(0.0)
         height, tilt = self.above
         c, period = self.line.grid.c, self.line.grid.period
         if tilt <= c:  # then nothing bounds the aliases from above
-            return 0.0
+            return Finite(0.0)
         beyond = math.exp(min(height - tilt * (epsilon + period) + c * period, 0.0)) / -math.expm1(-(tilt - c) * period)
         known = self.rare.far_part(epsilon) - self._below(epsilon) - beyond - self._rounding()
-        return self.line.lower_without_aliases(epsilon) + self.body.lower(epsilon) + known
+        return Finite(self.line.lower_without_aliases(epsilon) + self.body.lower(epsilon) + known)
 
 
 def split_at(mix: Mix, epsilon: float, log_delta: float) -> Split | None:

@@ -6,9 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from .certify import Bounds
-from .mix import Mix, minimise
-from .solve import ROUNDED, Found, best_bounds
+from .delta import Finite, Found
+from .mix import Mix, chernoff_delta, minimise
+from .solve import ROUNDED, candidates
+from .ways import Purse
 
 MOST_QUESTIONS = 60  # evaluations of the profile for one type-I error
 MOST_TUNINGS = 6
@@ -19,11 +23,14 @@ WIDE = 1e-4  # and at which it starts again
 WIDTH = 1e-8  # the relative width of the power at which asking stops
 
 
-def power_of_orders(mixes: list[Mix], x: float) -> Found:
+@np.errstate(all="ignore")  # where an engine overflows it yields no number, and that proves nothing
+def power_of_orders(mixes: list[Mix], x: float) -> Found[float]:
     """Bracket the largest power of any test with type-I error x: the larger of both orders, to relative accuracy."""
     if x in (0.0, 1.0):
-        exact = 1.0 if x == 1.0 else max(mix.infinite_mass for mix in mixes)
-        return Found(exact, exact, "infinite-loss mass")
+        if x == 1.0:
+            return Found(1.0, 1.0, "infinite-loss mass")
+        lower, upper = max(mix.failure.lower for mix in mixes), max(mix.failure.upper for mix in mixes)
+        return Found(lower, upper, "infinite-loss mass")
     first, second = mixes[0], mixes[-1]
     found = _power(first, second, x)
     return found if second is first else found.worst(_power(second, first, x))
@@ -38,7 +45,7 @@ class _Point:
     upper: float
 
 
-def _power(forward: Mix, backward: Mix, x: float) -> Found:
+def _power(forward: Mix, backward: Mix, x: float) -> Found[float]:
     """The power is min over y = e^ε > 0 of h(y) = δ(y) + xy, convex: any y bounds it from above.
 
     From below, the chord through two points, continued, lies under h beyond them. Where two such chords meet is the
@@ -59,7 +66,7 @@ def _power(forward: Mix, backward: Mix, x: float) -> Found:
     return found
 
 
-def _closed_in(points: dict[float, _Point], profile: _Profile, x: float) -> Found:
+def _closed_in(points: dict[float, _Point], profile: _Profile, x: float) -> Found[float]:
     """Ask where two chords meet, until the bounds meet as well or no question helps."""
     gaps: list[float] = []
     for _ in range(MOST_QUESTIONS):
@@ -129,39 +136,46 @@ class _Profile:
 
     def __init__(self, forward: Mix, backward: Mix) -> None:
         self.forward, self.backward = forward, backward
-        self.tuned: dict[tuple[bool, float], Bounds] = {}
+        self.tuned: dict[bool, dict[float, Bounds]] = {True: {}, False: {}}
+        self.purse = Purse()
 
     def tune(self, epsilon: float) -> bool:
-        """Take bounds that are best at ε; false where that is nothing new."""
-        mix = self.forward if epsilon >= 0 else self.backward
+        """Take bounds that are best at ε; false where that is nothing new, or nothing is left to pay for it."""
+        mix, tuned = self._order(epsilon)
         where = min(max(abs(epsilon), 1e-6), mix.largest * 0.999)
-        key = (mix is self.forward, where)
-        if key in self.tuned or len(self.tuned) >= MOST_TUNINGS:
+        if where in tuned or len(tuned) >= MOST_TUNINGS:
             return False
-        self.tuned[key] = best_bounds(mix, where)
-        return True
+        bounds = next(candidates(mix, where, self.purse), None)
+        if bounds is not None:
+            tuned[where] = bounds
+        return bounds is not None
+
+    def _order(self, epsilon: float) -> tuple[Mix, dict[float, Bounds]]:
+        return (self.forward, self.tuned[True]) if epsilon >= 0 else (self.backward, self.tuned[False])
 
     def point(self, epsilon: float, x: float) -> _Point:
         """Return the bracket of h at ε, by the bounds that were tuned nearest to it."""
-        mix = self.forward if epsilon >= 0 else self.backward
+        mix, _ = self._order(epsilon)
         size = abs(epsilon)
-        if size >= mix.largest:
-            lower, upper = 0.0, max(mix.largest * (1 + ROUNDED) - size, 0.0)
-        else:
-            bounds = self._nearest(mix, size, epsilon)
-            lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
-            top = math.exp(mix.log_top_mass) * -math.expm1(size - mix.largest) * (1 - 1e-12)
-            lower = max(lower, top)  # the atom at the largest loss alone
+        delta = mix.failure.total(self._finite(epsilon))
         ends = []
-        for finite, rounding in ((lower, 1 - ROUNDING), (upper, 1 + ROUNDING)):
-            delta = mix.infinite_mass + (1 - mix.infinite_mass) * finite
-            delta = delta if epsilon >= 0 else -math.expm1(-size) + math.exp(-size) * delta
-            ends.append((delta + x * math.exp(epsilon)) * rounding)
+        for value, rounding in ((delta.lower, 1 - ROUNDING), (delta.upper, 1 + ROUNDING)):
+            dual = value if epsilon >= 0 else -math.expm1(-size) + math.exp(-size) * value
+            ends.append((dual + x * math.exp(epsilon)) * rounding)
         return _Point(math.exp(epsilon), ends[0], ends[1])
 
-    def _nearest(self, mix: Mix, size: float, epsilon: float) -> Bounds:
-        own = [key for key in self.tuned if key[0] is (mix is self.forward)]
-        if not own:
+    def _finite(self, epsilon: float) -> Found[Finite]:
+        """Bracket δ of finite losses at |ε|, of the order that ε belongs to."""
+        mix, tuned = self._order(epsilon)
+        size = abs(epsilon)
+        if size >= mix.largest:
+            return Found(Finite(0.0), Finite(max(mix.largest * (1 + ROUNDED) - size, 0.0)), "largest loss")
+        top = math.exp(mix.log_top_mass) * -math.expm1(size - mix.largest) * (1 - 1e-12)  # the atom there alone
+        if not tuned:
             self.tune(epsilon)
-            own = [key for key in self.tuned if key[0] is (mix is self.forward)]
-        return self.tuned[min(own, key=lambda key: abs(key[1] - size))]
+        if not tuned:
+            bound = math.exp(min(chernoff_delta(mix, size), 0.0))
+            return Found(Finite(top), Finite(max(bound, top)), "Chernoff")
+        bounds = tuned[min(tuned, key=lambda where: abs(where - size))]
+        lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
+        return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import decimal
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -38,6 +40,7 @@ class Atoms(Loss):
     logs: Floats
     infinite_mass: float = 0.0
     uneven: bool = False  # P or Q has outcomes that the other has not, so that E e^{-L} is not 1
+    stated: bool = False
 
     @classmethod
     def of(cls, losses: Floats, masses: Floats, infinite_mass: float = 0.0, uneven: bool = False) -> Atoms:
@@ -145,57 +148,66 @@ def pair_of(losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Pair:
     Q's mass at loss l is e^{-l} P's; what is left of Q's mass lies where P has none, and is infinite loss there.
     """
     losses, masses = np.asarray(losses, dtype=np.float64), np.asarray(masses, dtype=np.float64)
+    # What Q lacks of one is what P's finite losses say, less what P has of infinite ones: nothing of size one cancels.
     other = masses * np.exp(-losses)
-    missing = max(0.0, 1.0 - math.fsum(other))
-    rounding = 4 * UNIT * float(np.sum(other * (2 + np.abs(losses))))
+    missing = math.fsum([*(masses * -np.expm1(-losses)), infinite_mass])
+    rounding = 4 * UNIT * math.fsum([*(np.abs(masses * np.expm1(-losses)) * (2 + np.abs(losses))), infinite_mass])
     missing = missing if missing > rounding else 0.0
     uneven = bool(infinite_mass or missing)
-    return Pair(Atoms.of(losses, masses, infinite_mass, uneven), Atoms.of(-losses, other, missing, uneven))
+    forward = replace(Atoms.of(losses, masses, infinite_mass, uneven), stated=True)
+    return Pair(forward, Atoms.of(-losses, other, missing, uneven))
 
 
 def two_point(epsilon: float, delta: float) -> Pair:
     """The pair of a black box that is known to be (ε,δ)-DP (Kairouz–Oh–Viswanath; THEORY 2.6)."""
+    if delta >= 1:
+        return nothing()
     logs = -np.logaddexp(0.0, np.array([epsilon, -epsilon]))
-    return Pair.symmetric(Atoms(np.array([-epsilon, epsilon]), logs, delta))
+    return Pair.symmetric(Atoms(np.array([-epsilon, epsilon]), logs, delta, stated=True))
+
+
+def nothing() -> Pair:
+    """Nothing is promised: every loss is infinite."""
+    return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1), 1.0, stated=True))
 
 
 def hull(points: list[tuple[float, float]]) -> Pair:
     """The pair of a mechanism known by several (ε,δ) at once, in both orders (THEORY 2.6).
 
-    The lower convex hull, in (e^ε - 1, δ), of each point, its mirror image and (-1, 1); slopes are Q's masses. In exact
-    fractions, since the differences of slopes cancel; only the two exponentials of each ε are rounded.
+    The lower convex hull, in (e^ε, δ), of each point, its mirror image and (0, 1); slopes are Q's masses. Differences
+    of slopes cancel, and so does what is left of Q near e^ε = 0: all of it is exact, in integers, and only the
+    logarithms of the masses are rounded.
     """
     if len(points) == 1:
-        return two_point(*points[0]) if points[0][1] < 1 else _nothing()
+        return two_point(*points[0])
     chain = _lower_hull(points)
     if len(chain) == 1:
-        return _nothing()
-    slopes = [(b.delta - a.delta) / (b.y - a.y) for a, b in pairwise(chain)] + [Fraction(0)]
-    steps = zip(chain[1:], slopes, slopes[1:], strict=False)
-    masses = [float((1 + vertex.y) * (after - before)) for vertex, before, after in steps]
+        return nothing()
+    beyond = Vertex(chain[-1].y + ONE, chain[-1].delta, math.inf)  # the last slope is 0
+    logs = np.array([_log_mass(*three) for three in zip(chain, chain[1:], [*chain[2:], beyond], strict=False)])
     losses = np.array([vertex.epsilon for vertex in chain[1:]])
-    return Pair.symmetric(Atoms.of(losses, np.array(masses), float(chain[-1].delta)))
-
-
-def _nothing() -> Pair:
-    """Nothing is promised: every loss is infinite."""
-    return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1), 1.0))
+    return Pair.symmetric(Atoms(losses, logs - log_sum_exp(logs), chain[-1].delta / ONE, stated=True))
 
 
 class Vertex(NamedTuple):
-    """A point of a privacy profile: y = e^ε - 1 and δ, exact, and the ε that it came from."""
+    """A point of a privacy profile: y = e^ε and δ in units of 1/ONE, and the ε that it came from."""
 
-    y: Fraction
-    delta: Fraction
+    y: int
+    delta: int
     epsilon: float
 
 
+# Every double in [0, 1] is a whole number of these units, and e^-600 has more than a hundred digits in them.
+ONE = 1 << 1280
+SURE_DIGITS = 60
+
+
 def _lower_hull(points: list[tuple[float, float]]) -> list[Vertex]:
-    vertices = [Vertex(Fraction(-1), Fraction(1), -math.inf)]
-    for e, d in points:
-        stay = Fraction(math.exp(-e)) * Fraction(d)
-        vertices.append(Vertex(Fraction(math.expm1(e)), Fraction(d), e))
-        vertices.append(Vertex(Fraction(math.expm1(-e)), Fraction(-math.expm1(-e)) + stay, -e))
+    vertices = [Vertex(0, ONE, -math.inf)]
+    for (epsilon, delta), y in zip(points, _exponentials([e for e, _ in points]), strict=True):
+        left = int(Fraction(delta) * ONE)
+        vertices.append(Vertex(y, left, epsilon))
+        vertices.append(Vertex(ONE * ONE // y, ONE - (ONE - left) * ONE // y, -epsilon))
     chain: list[Vertex] = []
     for vertex in sorted(vertices):
         if chain and chain[-1].y == vertex.y:  # the lowest came first
@@ -208,6 +220,25 @@ def _lower_hull(points: list[tuple[float, float]]) -> list[Vertex]:
     return chain
 
 
+def _exponentials(epsilons: list[float]) -> list[int]:
+    """Return each e^ε in units of 1/ONE, with so many digits that those of e^ε - 1 and of differences are sure too."""
+    known = sorted({0.0, *epsilons})
+    closest = min((b - a for a, b in pairwise(known)), default=1.0)
+    with decimal.localcontext() as context:
+        context.prec = SURE_DIGITS + max(-math.floor(math.log10(closest)), 0)
+        ratios = [Decimal(e).exp().as_integer_ratio() for e in epsilons]
+    return [top * ONE // bottom for top, bottom in ratios]
+
+
 def _turns_up(a: Vertex, b: Vertex, c: Vertex) -> bool:
     """Say whether b lies on or above the chord from a to c."""
     return (b.delta - a.delta) * (c.y - a.y) >= (c.delta - a.delta) * (b.y - a.y)
+
+
+def _log_mass(a: Vertex, b: Vertex, c: Vertex) -> float:
+    """Return the log of P's mass at b: e^ε times the change of slope there."""
+    before, after = b.y - a.y, c.y - b.y
+    mass = b.y * ((c.delta - b.delta) * before - (b.delta - a.delta) * after)
+    unit = before * after * ONE
+    size = mass.bit_length() - unit.bit_length()
+    return math.log(mass / (unit << size) if size >= 0 else (mass << -size) / unit) + size * math.log(2)

@@ -20,6 +20,7 @@ from .sampled import DIGITS, ENDS, FAINT, SampledGaussianLoss
 HEIGHT = 0.6  # how far the line is moved, in widths of the gate
 GROWTH = 6.0  # nats that the gate's own growth off the real line may cost at least
 MOST_GROWTH = 12.0  # beyond, what passes cancels on the moved line, and nothing is said
+MOST_NODES = 100_000  # of one quadrature
 SHUT = 8.0  # widths behind its edge, a gate has shut against any slope that is used
 
 
@@ -126,7 +127,7 @@ class Gate:
         low, high = self.loss.ends(c)
         slope = abs(self.loss.power(c)) * (abs(self.edge) + 1)
         high = min(high, self.edge + self.width * math.log(80 + slope))
-        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
+        x = _between(low, high, h)
         logs = self._logs(c, x, h) - np.exp((x - self.edge) / self.width)
         return np.asarray(x[logs > np.max(logs) - FAINT])
 
@@ -134,9 +135,16 @@ class Gate:
         """Nodes to the end of M(c), without those at which too little is stopped to count."""
         low, high = self.loss.ends(c)
         high = max(high, self.edge + ENDS * self.loss.sigma)
-        x = np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
+        x = _between(low, high, h)
         logs = self._logs(c, x, h) + _log_shut(x, self)
         return np.asarray(x[logs > np.max(logs) - FAINT])
+
+
+def _between(low: float, high: float, h: float) -> Floats:
+    """Equidistant nodes from low to high; too many are not made."""
+    if not (high - low) / h < MOST_NODES:
+        raise OverflowError("too many nodes")
+    return np.arange(math.floor(low / h), math.ceil(high / h) + 1) * h
 
 
 def _widest(loss: SampledGaussianLoss) -> float:

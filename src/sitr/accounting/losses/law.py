@@ -37,6 +37,7 @@ class Loss(ABC):
     """
 
     infinite_mass: float = 0.0
+    stated: bool = False  # `infinite_mass` is a number that was given, not one that was computed and is rounded
     largest: float = math.inf
     smallest: float = -math.inf
     top_mass: float = 0.0

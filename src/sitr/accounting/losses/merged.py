@@ -33,19 +33,23 @@ class Outcomes:
 
     def then(self, other: Outcomes) -> Outcomes | None:
         """Return both, one after the other, merged; None where masses underflow."""
+        if self.p.size > CELLS or other.p.size > CELLS:
+            return self.merged().then(other.merged())
         p, q = np.outer(self.p, other.p).ravel(), np.outer(self.q, other.q).ravel()
         if p.min() < 1e-290 or q.min() < 1e-290:
             return None
-        losses = np.log(p) - np.log(q)
+        only_p = self.only_p + other.only_p - self.only_p * other.only_p
+        only_q = self.only_q + other.only_q - self.only_q * other.only_q
+        return Outcomes(p, q, only_p, only_q).merged()
+
+    def merged(self) -> Outcomes:
+        """Return neighbouring cells joined, so that no more than CELLS are left."""
+        losses = np.log(self.p) - np.log(self.q)
         order = np.argsort(losses, kind="stable")
-        starts = np.searchsorted(losses[order], np.linspace(losses[order[0]], losses[order[-1]], CELLS, endpoint=False))
-        starts = np.unique(starts)
-        return Outcomes(
-            np.add.reduceat(p[order], starts),
-            np.add.reduceat(q[order], starts),
-            self.only_p + other.only_p - self.only_p * other.only_p,
-            self.only_q + other.only_q - self.only_q * other.only_q,
-        )
+        ends = np.linspace(losses[order[0]], losses[order[-1]], CELLS, endpoint=False)
+        starts = np.unique(np.searchsorted(losses[order], ends))
+        p, q = (np.add.reduceat(masses[order], starts) for masses in (self.p, self.q))
+        return Outcomes(p, q, self.only_p, self.only_q)
 
     def repeated(self, count: int) -> Outcomes | None:
         """Return `count` runs of these, by squaring."""

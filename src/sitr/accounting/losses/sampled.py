@@ -36,6 +36,7 @@ from .law import (
 ENDS = 9.3  # standard deviations kept beyond the moved mean: Φ(-9.3) < 1e-20
 DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
 MOST_NODES = 30_000  # of one quadrature, before only its humps are kept
+MOST_ABSOLUTE = 300_000  # nodes on all the lines that bound |M|
 FAINT = 48.0  # nodes this many nats under the largest are dropped
 
 
@@ -274,7 +275,8 @@ class SampledGaussianLoss(Loss):
             half = min(half, 0.6 / (self.steps * math.sqrt(1 - self.power(c))))
         h = 2 * math.pi * half * self.sigma**2 / (DIGITS + self.stretch(c, 2 * half))
         x = self._nodes(c, h)
-        y = half * self.sigma**2 * 2.0 ** -np.arange(_SHIFTS)[:, None]
+        lines = max(min(_SHIFTS, MOST_ABSOLUTE // x.size), 2)  # spread over the same range, however few they are
+        y = half * self.sigma**2 * 2.0 ** -np.linspace(0, _SHIFTS - 1, lines)[:, None]
         log_r = self.log_ratio(x + 1j * y)
         logs = -(x**2 - y**2) / (2 * self.sigma**2) + self.power(c) * np.real(log_r)
         unit = self.log_step(h) - self._log_moment(c)
@@ -298,7 +300,7 @@ class SampledGaussianLoss(Loss):
         if last - first <= MOST_NODES:
             return np.arange(first, last + 1) * h
         spans = sorted(self._hump(c, j * max(self.power(c), 0.0)) for j in range(self.steps + 1))
-        if any(min(b, high) - max(a, low) > 100 * MOST_NODES * h for a, b in spans):
+        if any(min(b, high) - max(a, low) > 4 * MOST_NODES * h for a, b in spans):
             return None
         kept, end = [], first
         for a, b in spans:

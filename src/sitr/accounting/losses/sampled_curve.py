@@ -137,12 +137,18 @@ class SampledCurve(Loss):
 
 def log_ratio(loss: float, q: float) -> float:
     """Return ln r(l) = ln(1 - q + q e^l), which rises with l and is convex."""
-    return math.log1p(q * math.expm1(loss)) if loss <= FARTHEST else loss + math.log(q)
+    if loss > FARTHEST:
+        return loss + math.log(q)
+    excess = q * math.expm1(loss)
+    return math.log1p(excess) if excess >= -0.5 else math.log(1 - q + q * math.exp(loss))
 
 
 def log_ratios(losses: Floats, q: float) -> Floats:
-    """Return ln r of ascending losses."""
-    ratios = np.log1p(q * np.expm1(np.minimum(losses, FARTHEST)))
+    """Return ln r of ascending losses; where r is far under one, its two terms are added, which keeps its digits."""
+    excess = q * np.expm1(np.minimum(losses, FARTHEST))
+    ratios = np.log1p(np.maximum(excess, -0.5))
+    if excess[0] < -0.5:
+        ratios = np.where(excess < -0.5, np.log(1 - q + q * np.exp(np.minimum(losses, 0.0))), ratios)
     return np.where(losses > FARTHEST, losses + math.log(q), ratios) if losses[-1] > FARTHEST else ratios
 
 

@@ -15,10 +15,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ... import _validate
 from ...errors import InvalidArgument, NotAllowed
+from ...tables.limits import Extent
 from .refusals import refused
 
 LONGEST = 200_000  # characters
-DEEPEST = 100  # nodes of the tree below one another
 BRACKETS = 40  # within one another
 JOINS = 10  # sqlglot's work doubles with each JOIN that has no ON
 PARSED_FUNCTIONS = ("CAST", "EXTRACT")  # that have a grammar of their own; all others are a name and arguments
@@ -191,11 +191,7 @@ def _check_depth(tree: exp.Expr) -> None:
     level, depth = [tree], 0
     while level:
         depth += 1
-        if depth > DEEPEST:
-            raise NotAllowed(
-                f"the query is nested more than {DEEPEST} levels deep.",
-                do="x IN (1, 2, 3) in place of many OR; several conditions in subqueries.",
-            )
+        Extent(0, depth)
         level = [below for node in level for below in node.iter_expressions()]
 
 

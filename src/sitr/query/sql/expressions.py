@@ -42,7 +42,6 @@ ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*
 DATES = (exp.DataType.Type.DATE,)
 TIMES = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.DATETIME)
 LITERALS = {"DATE": "DATE '2026-01-31'", "TIMESTAMP": "TIMESTAMP '2026-01-31 12:00:00'"}
-LARGEST = 2000  # nodes of one expression
 SCALARS = (
     "ABS",
     "COALESCE",
@@ -178,7 +177,7 @@ class Values:
                 condition = Comparison("==", *self._alike(subject, condition))
             then, made = self._alike(self.of(one.args["true"]), made)
             made = Case(condition, then, made)
-        return _small(made)
+        return made
 
     def chosen(self, node: exp.If) -> Expression:
         """Return one of two values."""
@@ -208,13 +207,13 @@ class Values:
         only(node, "this", "expressions")
         name, arguments = str(node.this).upper(), node.expressions
         if name == "ABS" and len(arguments) == 1:
-            return _small(abs(self.of(arguments[0])))
+            return abs(self.of(arguments[0]))
         if name in ("COALESCE", "IFNULL", "NVL") and len(arguments) >= 2:
             made = self.of(arguments[-1])
             for one in reversed(arguments[:-1]):
                 value, made = self._alike(self.of(one), made)
                 made = Coalesce(value, made)
-            return _small(made)
+            return made
         if name == "IIF" and len(arguments) == 3:
             return Case(self.of(arguments[0]), *self._alike(self.of(arguments[1]), self.of(arguments[2])))
         if name in ("DATE_TRUNC", "TIMESTAMP_TRUNC") and len(arguments) == 2:
@@ -330,21 +329,3 @@ def _time(text: str) -> datetime:
         why="times are those of the declared time zone, and are written without one.",
         do=f"{LITERALS['TIMESTAMP']}.",
     )
-
-
-def _small(made: Expression) -> Expression:
-    """An expression, unless it has grown: ABS and CASE repeat what is in them."""
-    if size(made) > LARGEST:
-        raise NotAllowed(f"an expression of more than {LARGEST} parts.", do="derive columns in a subquery first.")
-    return made
-
-
-def size(made: Expression) -> int:
-    """Return how many parts an expression has; no more than a little above the largest that is allowed."""
-    left, found = [made], 0
-    while left and found <= LARGEST:
-        one = left.pop()
-        found += 1
-        for value in vars(one).values():
-            left += [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Expression)]
-    return found

@@ -13,6 +13,7 @@ from ... import _validate
 from ...errors import NotAllowed, SitrError
 from ...tables.declaration import Declaration
 from ...tables.expressions import Column, Constant, Expression, Truncated
+from ...tables.limits import check_columns
 from ...tables.relations import PerUnit, UnitAggregate, has_unit, is_public
 from .. import aggregates
 from ..aggregates import OF_RANKS, Aggregate
@@ -96,6 +97,8 @@ def parsed(text: str, declared: Declaration) -> Parsed:
 class _Statement:
     def __init__(self, select: exp.Select, options: Options, declared: Declaration) -> None:
         only(select, "with_", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
+        group = select.args.get("group")
+        check_columns(len(group.expressions) if group is not None else 0, len(select.expressions))
         self.select, self.options, self.declared = select, options, declared
         self.items = [named(one) for one in select.expressions]
         self.scope = Sources(declared).rows(select)
@@ -267,6 +270,7 @@ class _Statement:
         taken += [other for _, other in self.items if other is not None and other != alias]
         name = fresh(alias if alias is not None else found.label, taken)
         self.asked[name] = found
+        check_columns(len(self.groupings), len(self.asked))  # HAVING and ORDER BY may ask for more
         return Column(name)
 
     def _values(self, place: str) -> Values:

@@ -1,0 +1,168 @@
+"""A book in one file: how it is made, who may read it, and what SQLite is told about durability."""
+
+import errno
+import os
+import sqlite3
+import stat
+
+import pytest
+
+from sitr.accounting import PureDP
+from sitr.errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
+from sitr.ledger import Budget, Ledger
+from sitr.ledger.entry import canonical, sha256
+from sitr.ledger.sqlite import SQLite, _check_disk
+from sitr.ledger.store import Kept, Unfit
+
+ONE = PureDP(epsilon=1.0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A book with a budget of ε = 8, closed."""
+    path = tmp_path / "book.db"
+    with Ledger.open(path) as ledger:
+        ledger.create_budget("clinic", Budget(epsilon=8))
+    return path
+
+
+def test_a_new_book_is_one_file_of_its_owner(path, tmp_path):
+    assert {name.name for name in tmp_path.iterdir()} <= {"book.db", "book.db-wal", "book.db-shm"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.stat().st_nlink == 1
+
+
+def test_a_book_is_not_made_over_another(path):
+    with Ledger.open(path) as ledger:
+        ledger.store.make("0" * 32, "{}")
+        assert ledger.store.identity().id == ledger.id != "0" * 32
+        assert ledger.spent("clinic").value == 0
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(LedgerUnavailable, match="cannot be made: No such file"):
+        Ledger.open(tmp_path / "none" / "book.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601])
+def test_a_file_that_others_may_use_is_refused(path, mode):
+    path.chmod(mode)
+    with pytest.raises(NotPermitted, match=f"mode {mode:o}"):
+        Ledger.open(path)
+    path.chmod(0o600)
+    assert Ledger.open(path).verify().valid
+
+
+def test_every_commit_is_on_the_disk_and_the_schema_is_not_trusted(path):
+    with Ledger.open(path) as ledger, ledger.store.connection() as connection:
+        settings = ("journal_mode", "synchronous", "foreign_keys", "trusted_schema")
+        told = [connection.exec_driver_sql(f"PRAGMA {setting}").scalar() for setting in settings]
+    assert told == ["wal", 2, 1, 0]
+
+
+def test_files_that_hold_no_book(tmp_path):
+    empty, other = tmp_path / "empty.db", tmp_path / "other.db"
+    for file in (empty, other):
+        file.touch(mode=0o600)
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    with pytest.raises(LedgerDamaged, match="what was charged in it is lost"):
+        Ledger.open(empty)
+    with pytest.raises(LedgerDamaged, match="an SQLite file, but no ledger"):
+        Ledger.open(other)
+
+
+def test_a_book_of_a_newer_form_is_not_written_to_by_whoever_has_it_open(path):
+    with Ledger.open(path) as ledger:
+        with ledger.store.transaction() as connection:
+            connection.exec_driver_sql("UPDATE book SET schema_version = 99")
+        with pytest.raises(WrongLedger, match="has form 99"):
+            ledger.reserve("clinic", ONE, analyst="amina")
+        assert ledger.spent("clinic").value == 0
+
+
+def test_only_the_holder_of_an_operation_goes_on_with_it(path):
+    """Whatever is asked of the store itself, step by step, each by the wrong hands first."""
+    with Ledger.open(path) as ledger:
+        store, kept, started = ledger.store, Kept("text/plain", b"a", None), canonical({"holder": sha256(b"h")})
+        ledger.reserve("clinic", ONE, analyst="amina", operation="q")
+        for operation, analyst in (("q", "badr"), ("none", "amina")):
+            with pytest.raises(Unfit):
+                store.start(operation, analyst, started)
+        with pytest.raises(Unfit):
+            store.commit("q", "amina", "h", "{}", kept)  # not started
+        store.start("q", "amina", started)
+        with pytest.raises(Unfit):
+            store.start("q", "amina", started)
+        for analyst, holder in (("badr", "h"), ("amina", "other")):
+            with pytest.raises(Unfit):
+                store.commit("q", analyst, holder, "{}", kept)
+        assert store.kept("q", "amina") is None
+        store.commit("q", "amina", "h", canonical({"holder": "h"}), kept)
+        assert store.kept("q", "amina") == kept
+        with pytest.raises(Unfit):
+            store.commit("q", "amina", "h", "{}", kept)
+        assert [entry.kind for entry in store.operation("q")] == ["reserve", "start", "commit"]
+        assert [entry.operation for entry in store.entries() if entry.operation] == ["q"] * 3
+
+
+@pytest.mark.parametrize(
+    ("mounts", "refused"),
+    [
+        (["/dev/a / ext4", "server:/x /data nfs"], True),
+        (["/dev/a / ext4", "server:/x /data nfs", "/dev/b /data ext4"], False),  # the last one mounted there
+        (["/dev/a / ext4", "/dev/b /data ext4", "server:/x /data cifs"], True),
+        (["server:/x / nfs", "/dev/b /data ext4"], False),  # the nearest one
+        (["/dev/b /data ext4", "server:/x / nfs"], False),
+        (["/dev/a / ext4", "server:/x /other nfs", "server:/y /dat nfs"], False),
+        (["/dev/a / ext4", "host:/x /data fuse.sshfs"], True),
+        (["/dev/a / ext4", "host:/x /data fuse"], False),  # of this machine alone
+        ([], False),
+    ],
+)
+def test_the_file_system_that_a_book_lies_on(tmp_path, monkeypatch, mounts, refused):
+    table = tmp_path / "mounts"
+    table.write_text("".join(f"{line.replace(' /data', chr(32) + str(tmp_path))} rw 0 0\n" for line in mounts))
+    monkeypatch.setattr("sitr.ledger.sqlite.MOUNTS", table)
+    book = tmp_path / "book.db"
+    if refused:
+        with pytest.raises(LedgerUnavailable, match="network file system"):
+            _check_disk(book)
+    else:
+        _check_disk(book)
+
+
+def test_a_name_with_a_space_is_found_among_the_mounts(tmp_path, monkeypatch):
+    table, folder = tmp_path / "mounts", tmp_path / "two words"
+    table.write_text(f"/dev/a / ext4 rw 0 0\nserver:/x {tmp_path}/two\\040words nfs rw 0 0\n")
+    monkeypatch.setattr("sitr.ledger.sqlite.MOUNTS", table)
+    with pytest.raises(LedgerUnavailable, match="network file system"):
+        _check_disk(folder / "book.db")
+    monkeypatch.setattr("sitr.ledger.sqlite.MOUNTS", tmp_path / "none")
+    _check_disk(folder / "book.db")
+
+
+def test_whoever_waits_for_the_lock_in_vain_is_told_so(path):
+    holder, other = SQLite(path, 1.0), SQLite(path, 0.05)
+    with (
+        holder.transaction(),
+        pytest.raises(LedgerUnavailable, match="another process holds the ledger"),
+        other.transaction(),
+    ):
+        pytest.fail("the lock was had twice")
+    for store in (holder, other):
+        store.close()
+
+
+def test_a_book_that_cannot_have_its_name_leaves_nothing(tmp_path, monkeypatch):
+    """A disk without hard links, say."""
+
+    def fails(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", fails)
+    with pytest.raises(LedgerUnavailable, match="cannot be made: Operation not permitted"):
+        Ledger.open(tmp_path / "book.db")
+    assert not [name for name in tmp_path.iterdir() if not name.name.endswith(("-wal", "-shm"))]

@@ -1,0 +1,117 @@
+"""What stores have in common: pages of entries, one moment for all that is read, and no step on what was changed."""
+
+import pytest
+from sqlalchemy import insert
+
+from sitr.accounting import PureDP
+from sitr.ledger import Budget, Ledger, schema
+from sitr.ledger.budget import Keeper
+from sitr.ledger.entry import Head
+from sitr.ledger.store import PAGE_SIZE, Stale, Unfit
+
+ONE = PureDP(epsilon=1.0)
+
+
+@pytest.fixture
+def clinic(ledger):
+    """A book with a budget of ε = 8."""
+    ledger.create_budget("clinic", Budget(epsilon=8))
+    return ledger
+
+
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_every_entry_is_read_once_and_in_order_however_many_pages_there_are(beyond):
+    ledger = Ledger.open("memory://")
+    last = 2 * PAGE_SIZE + beyond
+    rows = [
+        {"seq": seq, "at": "", "kind": "open", "operation": None, "analyst": None, "body": "{}", "hash": str(seq)}
+        for seq in range(2, last + 1)
+    ]
+    with ledger.store.transaction() as connection:
+        connection.execute(insert(schema.entry), rows[::-1])  # however they were stored
+    assert [entry.seq for entry in ledger.store.entries()] == list(range(1, last + 1))
+    assert [entry.seq for entry in ledger.store.entries(after=last - 3)] == [last - 2, last - 1, last]
+    assert ledger.store.heads([2, 5, last + 1]) == {Head(2, "2"), Head(5, "5")}
+
+
+def test_what_is_read_together_is_of_one_moment(fresh_durable):
+    url = fresh_durable()
+    with Ledger.open(url) as ledger, Ledger.open(url) as other:
+        ledger.create_budget("clinic", Budget(epsilon=8, disjoint_by="ward"))
+        with other.store.snapshot() as snapshot:
+            entries = list(snapshot.entries())
+            ledger.reserve("clinic", ONE, analyst="amina", blocks=["a"])
+            assert [total.used for total in snapshot.totals()] == [(0, 0)]
+            assert snapshot.blocks() == {}
+            assert len(list(snapshot.entries())) == len(entries)
+        assert [total.used[0] for total in other.store.all_totals()] == [2**57]
+
+
+def test_whoever_reads_no_further_leaves_nothing_open(fresh_durable):
+    """Of many entries one is read, as by whoever finds a fault; then the book goes on, and its tables can change."""
+    with Ledger.open(fresh_durable()) as ledger:
+        with ledger.store.transaction() as connection:
+            for _ in range(1100):  # more than are fetched at once
+                ledger.store._append(connection, "migrate", None, None, "{}")
+        with ledger.store.snapshot() as snapshot:
+            assert next(snapshot.entries()).seq == 1
+        ledger.create_budget("school", Budget(epsilon=8))
+        with ledger.store.transaction() as connection:
+            schema.block.drop(connection)
+
+
+def test_budgets_are_told_by_name_in_order_and_no_others(clinic):
+    for name in ("tax", "school"):
+        clinic.create_budget(name, Budget(epsilon=8))
+    assert [total.name for total in clinic.store.all_totals()] == ["clinic", "school", "tax"]
+    assert [total.name for total in clinic.store.totals(["tax", "none", "clinic"])] == ["clinic", "tax"]
+    assert [total.version for total in clinic.store.all_totals()] == [1, 1, 1]
+
+
+def test_a_step_on_a_budget_that_was_changed_meanwhile_changes_nothing(clinic):
+    (known,) = clinic.store.totals(["clinic"])
+    clinic.reserve("clinic", ONE, analyst="amina", operation="q")
+    (charge,) = clinic._replayed().refunds("q")
+    clinic.raise_budget("clinic", Budget(epsilon=16), reason="more")
+    before = clinic.store.all_totals()
+    definition = Keeper.of(Budget(epsilon=32)).to_json()
+    with pytest.raises(Stale):
+        clinic.store.raise_budget(known, definition, "{}", lambda used: used)
+    with pytest.raises(Stale):
+        clinic.store.refund("q", "{}", [charge])
+    with pytest.raises(Unfit):
+        clinic.store.create_budget("clinic", definition, "{}")
+    with pytest.raises(Unfit):
+        clinic.store.refund("none", "{}", [])
+    assert clinic.store.all_totals() == before
+    assert [total.version for total in before] == [2]
+    assert clinic.verify().valid
+
+
+def test_a_refund_is_of_its_own_budgets_and_blocks(ledger):
+    for name in ("clinic", "school"):
+        ledger.create_budget(name, Budget(epsilon=8, disjoint_by="ward"))
+        for blocks in (["a"], ["b"], []):
+            ledger.reserve(name, ONE, analyst="amina", operation=f"{name}{blocks}", blocks=blocks)
+    ledger.refund("clinic[]", reason="not run")
+    ledger.refund("clinic['a']", reason="not run")
+    assert [ledger.spent(name).value for name in ("clinic", "school")] == [1, 2]
+    ledger.refund("clinic['b']", reason="not run")
+    assert [ledger.spent(name).value for name in ("clinic", "school")] == [0, 2]
+    assert [entry.analyst for entry in ledger.entries() if entry.kind == "refund"] == ["amina"] * 3
+    assert ledger.verify().valid
+
+
+def test_of_questions_that_are_alike_the_latest_of_this_analyst_is_found(clinic):
+    for operation, analyst in (("first", "amina"), ("latest", "amina"), ("other", "badr")):
+        with clinic.reserve("clinic", ONE, analyst=analyst, operation=operation, request={"q": 1}) as grant:
+            grant.commit("a")
+    digest = next(entry.record["request"] for entry in clinic.entries() if entry.operation == "first")
+    assert clinic.store.reserved("amina", digest, 100) == "latest"
+    assert clinic.store.reserved("badr", digest, 100) == "other"
+    assert clinic.store.reserved("carla", digest, 100) is None
+    assert clinic.store.reserved("amina", "0" * 64, 100) is None
+    last = clinic.head.seq
+    place = next(entry.seq for entry in clinic.entries() if (entry.operation, entry.kind) == ("latest", "reserve"))
+    assert clinic.store.reserved("amina", digest, last - place + 1) == "latest"
+    assert clinic.store.reserved("amina", digest, last - place) is None
