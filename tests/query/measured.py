@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import ibis
-import numpy as np
 
+from sitr.accounting import Composed
 from sitr.query.execution import _cells, _rows, _whole
-from sitr.query.measurements import Bins, Distinct, Groups, Sums, Units
+from sitr.query.measurements import Bins, Distinct, Groups, Ranks, Sums, Units
 from sitr.query.planner import Plan
 from sitr.tables.duckdb import DuckDB
 from sitr.tables.emitter import Emitter, mixed
@@ -30,38 +30,40 @@ def measurer(plan: Plan, source: DuckDB, key: int) -> Callable[[], list[Vector]]
     def vectors() -> list[Vector]:
         run = source._connection.con.execute
         tables = {place: run(text).to_arrow_table() for place, text in texts.items()}
-        return [_vector(plan, one, tables) for one in plan.measurements]
+        return [measured(plan, one, tables) for one in plan.measurements]
 
     return vectors
 
 
-def _vector(plan: Plan, one: Any, tables: dict[int, Any]) -> Vector:
-    if isinstance(one, Sums):
+def measured(plan: Plan, one: Any, tables: Mapping[int, Any]) -> Vector:
+    """Return the exact vector of a measurement, from what the engine returned for each tally, by the tally's identity."""
+    if isinstance(one, (Sums, Units, Groups)):
         assert plan.tally is not None
-        table = tables[id(plan.tally)]
-        moments = {powers: _whole(table, f"sum{plan.tally.sums.index(powers)}") for powers in one.design.sums}
-        statistics = one.design.statistics(moments, one.widths)
-        return {
-            (group, at): int(statistics[row, at])
-            for row, group in enumerate(_rows(table, len(plan.keys)))
-            for at in range(one.design.count)
-        }
-    if isinstance(one, (Units, Groups)):
-        assert plan.tally is not None
-        table = tables[id(plan.tally)]
-        column = "units" if plan.bound is not None else f"sum{plan.tally.sums.index(())}"
-        return dict(zip(_rows(table, len(plan.keys)), _whole(table, column).tolist(), strict=True))
-    assert isinstance(one, (Distinct, Bins))
+        return _of_main(plan, one, tables[id(plan.tally)])
     table = tables[id(one.tally)]
     groups, counts = _rows(table, len(plan.keys)), _whole(table, "sum0").tolist()
     if isinstance(one, Distinct):
         return dict(zip(groups, counts, strict=True))
+    assert isinstance(one, (Bins, Ranks))
+    first = 1 if isinstance(one, Bins) else 0  # of a histogram, cell 0 lies below the first edge
     made: Vector = defaultdict(int)
     for group, cell, count in zip(groups, _cells(table).tolist(), counts, strict=True):
-        place = int(np.searchsorted(np.array(one.edges), cell, side="right")) - 1
-        if cell >= 0 and 0 <= place < len(one.edges) - 1:
-            made[group, place] += count
+        if cell >= first:
+            made[group, cell] += count
     return dict(made)
+
+
+def _of_main(plan: Plan, one: Sums | Units | Groups, table: Any) -> Vector:
+    assert plan.tally is not None
+    groups = _rows(table, len(plan.keys))
+    if not isinstance(one, Sums):
+        column = "units" if plan.bound is not None else f"sum{plan.tally.sums.index(())}"
+        return dict(zip(groups, _whole(table, column).tolist(), strict=True))
+    moments = {powers: _whole(table, f"sum{plan.tally.sums.index(powers)}") for powers in one.design.sums}
+    statistics = one.design.statistics(moments, one.widths)
+    return {
+        (group, at): int(statistics[row, at]) for row, group in enumerate(groups) for at in range(one.design.count)
+    }
 
 
 def moves(first: Vector, second: Vector) -> list[int]:
@@ -74,14 +76,27 @@ def broken(plan: Plan, first: list[Vector], second: list[Vector]) -> Iterator[st
     """Say which measurements move by more than their reach between neighbours."""
     for one, before, after in zip(plan.measurements, first, second, strict=True):
         moved = moves(before, after)
-        if isinstance(one, Groups):
-            if max(moved, default=0) > 1 or sum(moved) > one.selection.max_groups_per_unit:
-                yield f"{one.label}: {moved}"
-            continue
-        reach, unit = one.noise.reach, one.noise.unit  # type: ignore[union-attr]
+        l1, l2, each = allowed(one)
         far = math.sqrt(sum(move * move for move in moved))
-        if sum(moved) > reach.l1 * unit or far > reach.l2 * unit * (1 + 1e-12):
-            yield f"{one.label}: moves {sum(moved)} and {far}, where {reach} times {unit} is allowed"
+        if sum(moved) > l1 or far > l2 * (1 + 1e-12) or max(moved, default=0) > each:
+            yield f"{one.label}: moves {sum(moved)} and {far:g}, where {l1} and {l2:g} are allowed"
+
+
+def allowed(one: Any) -> tuple[float, float, float]:
+    """Return how far a measurement may move in ℓ1 and in ℓ2, and each of its numbers, by what is charged for it."""
+    if isinstance(one, Groups):
+        most = one.selection.max_groups_per_unit * (2 if one.event.adjacency == "replace_one" else 1)
+        return most, math.sqrt(most), 1
+    if isinstance(one, Ranks):  # every stage is charged with the same
+        moved = {int(stage.sensitivity) for stage in _stages(one.event)}
+        return min(moved), min(moved), math.inf
+    reach, unit = one.noise.reach, one.noise.unit
+    return reach.l1 * unit, reach.l2 * unit, math.inf
+
+
+def _stages(event: Any) -> list[Any]:
+    """The events that one is composed of, or itself."""
+    return [stage for stage, _ in event.events] if isinstance(event, Composed) else [event]
 
 
 def ordered_by_content(self: Emitter, table: Any, row_id: str | None) -> Any:
