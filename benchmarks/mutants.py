@@ -340,7 +340,7 @@ def tried(mutants: list[Mutant], traces: Traces, journal: Journal, bench: Bench,
                 print(f"  SURVIVES, no test runs it: {mutant}", flush=True)
 
     for job, code, found, seconds in bench.run(jobs()):
-        by = {0: "", 2: "time"}.get(code, found.get("failed") or "an exit")
+        by = {0: "", 2: "time"}.get(code, found.get("failed") or "an import, or a crash")
         journal.write(job.mutant, by=by, tests=traces.digest(job.mutant.target), seconds=round(seconds, 1))
         said = f"noticed by {by}" if by else "SURVIVES"
         print(f"  {seconds:5.1f} s  {said}: {job.mutant}", flush=True)
