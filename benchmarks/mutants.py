@@ -231,6 +231,9 @@ class Traces:
                 ran = traced["lines"].get(target.name, [])
                 if target.server or (ran and (not lines or not lines.isdisjoint(ran))):
                     found.append((rank > 1, traced["seconds"], name))
+        if not found:  # tests of faults fork, and what a fork runs is not traced
+            faults = [self.of(test, target.server) for test in target.tests if test.startswith("tests/faults/")]
+            found = [(True, traced["seconds"], name) for tests in faults for name, traced in tests.items()]
         within, total = [], 0.0
         for _, seconds, name in sorted(found):
             total += seconds
