@@ -231,6 +231,9 @@ class Traces:
                 ran = traced["lines"].get(target.name, [])
                 if target.server or (ran and (not lines or not lines.isdisjoint(ran))):
                     found.append((rank > 1, traced["seconds"], name))
+        if not found:  # tests of faults fork, and what a fork runs is not traced
+            faults = [self.of(test, target.server) for test in target.tests if test.startswith("tests/faults/")]
+            found = [(True, traced["seconds"], name) for tests in faults for name, traced in tests.items()]
         within, total = [], 0.0
         for _, seconds, name in sorted(found):
             total += seconds
@@ -340,7 +343,7 @@ def tried(mutants: list[Mutant], traces: Traces, journal: Journal, bench: Bench,
                 print(f"  SURVIVES, no test runs it: {mutant}", flush=True)
 
     for job, code, found, seconds in bench.run(jobs()):
-        by = {0: "", 2: "time"}.get(code, found.get("failed") or "an exit")
+        by = {0: "", 2: "time"}.get(code, found.get("failed") or "an import, or a crash")
         journal.write(job.mutant, by=by, tests=traces.digest(job.mutant.target), seconds=round(seconds, 1))
         said = f"noticed by {by}" if by else "SURVIVES"
         print(f"  {seconds:5.1f} s  {said}: {job.mutant}", flush=True)

@@ -189,11 +189,9 @@ def _tests(tree: Tree, tests: list[str], plugin: Any) -> int:
     tree.found.write_text(json.dumps(plugin.found))
     atexit._run_exitfuncs()
     sys.stdout.flush()
-    if code == pytest.ExitCode.NO_TESTS_COLLECTED and isinstance(plugin, Tracer):
-        return 0  # a file may have no doctest
-    if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
-        return 3
-    return int(code != pytest.ExitCode.OK)
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        return 0 if isinstance(plugin, Tracer) else 3  # a file may have no doctest
+    return int(code != pytest.ExitCode.OK)  # a usage error, too: a conftest.py could not import the mutant
 
 
 def needs_server(test: str) -> bool:

@@ -93,6 +93,18 @@ def test_a_book_of_a_newer_form_is_not_written_to_by_whoever_has_it_open(path):
         assert ledger.spent("clinic").value == 0
 
 
+def test_whoever_only_reads_is_told_that_the_book_was_put_back(path):
+    before = path.read_bytes()
+    with Ledger.open(path) as ledger:
+        ledger.reserve("clinic", ONE, analyst="amina")
+        known = ledger.store.identity()
+        ledger.store.close()
+        path.write_bytes(before)
+        with pytest.raises(LedgerDamaged, match="put back to an older copy"):
+            ledger.store.identity()
+    assert Ledger.open(path).store.identity().head.seq == known.head.seq - 1
+
+
 def test_only_the_holder_of_an_operation_goes_on_with_it(path):
     """Whatever is asked of the store itself, step by step, each by the wrong hands first."""
     with Ledger.open(path) as ledger:

@@ -160,3 +160,64 @@ def test_uniform_numbers_fill_their_range(high):
 def test_uniform_numbers_are_uniform():
     counts = np.bincount([uniform_below(10, SYSTEM) for _ in range(100_000)], minlength=10)
     assert chi_square(counts, [0.1] * 10) > ALARM
+
+
+class Number:
+    """A source that reveals the bits of one number from 0 to 1, as far as they are asked for."""
+
+    def __init__(self, number):
+        self.number, self.revealed = number, 0
+
+    def bytes(self, count):
+        self.revealed += 8 * count
+        return (int(self.number * 2**self.revealed) % 2 ** (8 * count)).to_bytes(count, "little")
+
+
+REVEALED = {
+    20: 128,
+    110: 128,
+    140: 256,
+    200: 256,
+    300: 512,
+}  # how many bits tell a number so near to an end apart from it
+BESIDE = {Fraction(sign, 2**bits): revealed for bits, revealed in REVEALED.items() for sign in (-1, 1)}
+
+
+@pytest.mark.parametrize(("lengths", "gaps", "rate"), CASES)
+def test_a_number_beside_the_end_of_a_place_is_on_its_side_of_it(lengths, gaps, rate):
+    """However near: where the first bits are those of the end itself, more are revealed until it is passed."""
+    with mp.workdps(150):
+        weights = [
+            mpf(length) * mpmath.exp(-mpf(rate.numerator) * gap / rate.denominator)
+            for length, gap in zip(lengths, gaps, strict=True)
+        ]
+        ends = [
+            Fraction(int(mpmath.fsum(weights[: n + 1]) / mpmath.fsum(weights) * 2**400), 2**400)
+            for n in range(len(weights) - 1)
+        ]
+    for end in ends:
+        for beside, revealed in BESIDE.items():
+            number = Number(end + beside)
+            assert drawn(lengths, gaps, rate, number) == sum(one < end + beside for one in ends)
+            assert number.revealed <= revealed
+
+
+@pytest.mark.parametrize("high", [1, 2, 3, 7, 10**12, 2**64, 2**127 + 1])
+def test_a_uniform_number_is_the_place_of_its_bits(high):
+    for place in {0, 1, high // 3, high - 1} - {high}:
+        for beside in (Fraction(1, 10**9), Fraction(1, 2), Fraction(10**9 - 1, 10**9)):
+            assert uniform_below(high, Number((place + beside) / high)) == place
+    for end in {Fraction(high // 3, high), Fraction(high // 2, high)} - {0}:
+        for beside in BESIDE:
+            assert uniform_below(high, Number(end + beside)) == math.floor((end + beside) * high)
+
+
+@pytest.mark.parametrize("gap", [1, 3, 255, 256, 257, 65_535, 65_536, 70_000])
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 10**4), Fraction(3, 10**6)])
+def test_a_coin_beside_its_probability_is_on_its_side_of_it(gap, rate):
+    """For gaps of one, two and three digits; the least ones of a weight that is nearly nothing too."""
+    with mp.workdps(150):
+        p = Fraction(int(mpmath.exp(-mpf(rate.numerator) * gap / rate.denominator) * 2**400), 2**400)
+    for beside in (Fraction(sign, 2**bits) for bits in (30, 63, 64, 65, 100, 200) for sign in (-1, 1)):
+        if 0 <= p + beside < 1:
+            assert choices._coins(np.array([gap]), rate, Number(p + beside))[0] == (beside < 0)
