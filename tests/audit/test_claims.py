@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
+from scipy.stats import binom
 
 from sitr.accounting import ApproximateDP, DiscreteGaussian, Exponential, Gaussian, Laplace, PureDP, RandomizedResponse
-from sitr.audit.claims import MOST_FACTOR, claim_of
+from sitr.audit.bounds import probability_lower, probability_upper
+from sitr.audit.claims import FOUND, MOST_FACTOR, claim_of, smallest_factor, smallest_failure
 from sitr.errors import NoSuchGuarantee
 
 EVENTS = [
@@ -64,12 +66,33 @@ def test_factors_in_the_limits():
     assert nothing.factors([0.4, 0.2], [0.3, 0.3]).tolist() == [MOST_FACTOR, 0.0]
 
 
+def failure(claim, total):
+    return smallest_failure(claim, total, 0.025, chosen=total // 2, learned=total // 2)
+
+
+@pytest.mark.parametrize("total", [2_000, 50_000])
+def test_what_is_said_not_to_escape_is_certified_as_often_as_is_said(total):
+    """By the binomial law itself: of the best event of Gaussian noise that is too small, and of a failure."""
+    claim, error, counts = claim_of(Gaussian(noise_multiplier=1.0), None), 0.0125, np.arange(total + 1)
+    factor, found = smallest_factor(claim, total, error), []
+    for q in (0.05, 0.1, 0.2, 0.3, 0.4):
+        chance = binom.pmf(counts, total, q)
+        likely = counts[chance > 1e-12]
+        allowed = claim.sketch(probability_upper(likely, total, error))
+        least = np.searchsorted(probability_lower(counts, total, error), allowed, side="right")
+        found.append(float(np.sum(chance[likely] * binom.sf(least - 1, total, ndtr(ndtri(q) + factor)))))
+    assert FOUND <= max(found) < 1
+    rate = failure(claim, total)
+    needed = np.argmax(probability_lower(counts, total, 0.025) > claim.sketch(probability_upper(0, total, 0.025)))
+    assert FOUND <= binom.sf(needed - 1, total, rate) < 1
+
+
 @pytest.mark.parametrize("event", EVENTS[:-1], ids=repr)
 def test_more_samples_see_smaller_bugs(event):
     claim = claim_of(event, None)
     totals = (10**3, 10**4, 10**5, 10**6)
-    factors = [claim.smallest_factor(total, 0.025) for total in totals]
-    failures = [claim.smallest_failure(total, 0.025) for total in totals]
+    factors = [smallest_factor(claim, total, 0.025) for total in totals]
+    failures = [failure(claim, total) for total in totals]
     assert factors == sorted(factors, reverse=True)
     assert failures == sorted(failures, reverse=True)
     assert 1 < factors[-1] < 1.05
@@ -77,6 +100,6 @@ def test_more_samples_see_smaller_bugs(event):
 
 
 def test_where_nothing_would_be_certified_everything_escapes():
-    assert claim_of((0.0, 0.0), None).smallest_factor(10**4, 0.025) == math.inf
-    assert claim_of((50.0, 0.0), None).smallest_factor(100, 0.025) == math.inf
-    assert claim_of((50.0, 0.0), None).smallest_failure(100, 0.025) == 1
+    assert smallest_factor(claim_of((0.0, 0.0), None), 10**4, 0.025) == math.inf
+    assert smallest_factor(claim_of((50.0, 0.0), None), 100, 0.025) == math.inf
+    assert failure(claim_of((50.0, 0.0), None), 100) == 1

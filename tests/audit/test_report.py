@@ -33,7 +33,7 @@ def test_the_verdict_is_one_of_two():
     assert report().verdict == "violation certified"
     assert report(violated=False).verdict == (
         "no violation found with 1000 samples "
-        "(a bug smaller than 1.201 × the claim or a failure rarer than 0.0123 would escape)"
+        "(a bug smaller than 1.201 × the claim or a failure rarer than 0.0123 may escape)"
     )
     assert "a bug of any size" in report(violated=False, escapes_factor=math.inf).verdict
 

@@ -69,3 +69,86 @@ def honest_laplace(value, n):
 def honest_gaussian(value, n):
     """The noise of `gaussian(scale=1, sensitivity=1)`, n draws at once."""
     return gaussian(scale=1.0, sensitivity=1.0, length=n).release([value] * n).value
+
+
+def failing(rate, how):
+    """Laplace noise of the right scale, but with the first input it fails at a certain rate."""
+
+    def outputs(value, n):
+        noisy = on_grid(value + CHANCES.laplace(size=n))
+        return np.where((CHANCES.random(n) < rate) & (value == 0), how(noisy), noisy)
+
+    return outputs
+
+
+# What two inputs may differ in, other than in the mean of one column: each changes what it is given with the second.
+
+
+def correlated(rows):
+    rows[:, -1] = 0.6 * rows[:, 1] + 0.8 * rows[:, -1]
+
+
+def sometimes_equal(rows):
+    same = CHANCES.random(len(rows)) < 0.05
+    rows[same, -1] = rows[same, 1]
+
+
+def of_one_sign(rows):
+    rows[:, -1] = np.abs(rows[:, -1]) * np.where(CHANCES.random(len(rows)) < 0.9, 1, -1) * np.sign(rows[:, 1])
+
+
+def close(rows):
+    rows[:, -1] = rows[:, 1] + 0.1 * rows[:, -1]
+
+
+def opposite(rows):
+    some = CHANCES.random(len(rows)) < 0.05
+    rows[some, -1] = 3 - rows[some, 1]
+
+
+def wide(rows):
+    rows[:, -1] *= 1.6
+
+
+def of_two_heaps(rows):
+    rows[:, -1] = np.sign(rows[:, -1]) + 0.05 * rows[:, -1]
+
+
+def coarse(rows):
+    rows[:, -1] = np.rint(rows[:, -1] * 2**10) / 2**10
+
+
+def often_the_same(rows):
+    rows[CHANCES.random(len(rows)) < 0.05, -1] = 0.3
+
+
+def even(rows):
+    rows[:, -1] = 2 * np.rint(rows[:, -1] / 2)
+
+
+def of_the_same_parity(rows):
+    rows[:, -1] += (rows[:, 1] + rows[:, -1]) % 2
+
+
+def missing_together(rows):
+    rows[:, -1] = np.where(np.isnan(rows[:, 1]), np.nan, CHANCES.normal(size=len(rows)))
+
+
+PLANTED = [correlated, sometimes_equal, of_one_sign, close, opposite, wide, of_two_heaps, coarse, often_the_same]
+PLANTED += [even, of_the_same_parity, missing_together]
+
+
+def planted(change, width):
+    """Normal numbers, of which the inputs differ in nothing but the change; some whole, some missing."""
+
+    def outputs(value, n):
+        rows = on_grid(CHANCES.normal(size=(n, width)))
+        if change in (even, of_the_same_parity):
+            rows = np.rint(100 * rows)
+        if change is missing_together:
+            rows[:, 1:][CHANCES.random((n, width - 1)) < 0.3] = np.nan
+        if value:
+            change(rows)
+        return rows if change in (sometimes_equal, coarse) else on_grid(rows)
+
+    return outputs

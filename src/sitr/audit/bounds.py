@@ -11,7 +11,7 @@ from scipy.special import betainccinv, betaincinv
 ROUNDING = 1e-12  # what scipy's inverse may be off, many times over
 
 
-def probability_lower(count: ArrayLike, total: float, error: float) -> NDArray[np.float64]:
+def probability_lower(count: ArrayLike, total: ArrayLike, error: ArrayLike) -> NDArray[np.float64]:
     """Return p such that `count` or more successes are at most `error` likely under p or less (Clopper–Pearson).
 
     Args:
@@ -25,12 +25,12 @@ def probability_lower(count: ArrayLike, total: float, error: float) -> NDArray[n
         >>> round(float(probability_lower(8, 10, 0.05)), 4), float(probability_lower(0, 10, 0.05))
         (0.4931, 0.0)
     """
-    k = np.asarray(count, dtype=np.float64)
-    inner = betaincinv(np.maximum(k, 1e-300), total - k + 1, error)
+    k, n = np.asarray(count, dtype=np.float64), np.asarray(total, dtype=np.float64)
+    inner = betaincinv(np.maximum(k, 1e-300), n - k + 1, error)
     return np.asarray(np.where(k <= 0, 0.0, inner * (1 - ROUNDING)), dtype=np.float64)
 
 
-def probability_upper(count: ArrayLike, total: float, error: float) -> NDArray[np.float64]:
+def probability_upper(count: ArrayLike, total: ArrayLike, error: ArrayLike) -> NDArray[np.float64]:
     """Return p such that `count` or fewer successes are at most `error` likely under p or more (Clopper–Pearson).
 
     Privacy: none is spent; exact for independent trials. Without any success it is about ln(1/error)/total.
@@ -39,9 +39,9 @@ def probability_upper(count: ArrayLike, total: float, error: float) -> NDArray[n
         >>> round(float(probability_upper(0, 1000, 0.05)), 5), float(probability_upper(10, 10, 0.05))
         (0.00299, 1.0)
     """
-    k = np.asarray(count, dtype=np.float64)
-    inner = betainccinv(k + 1, np.maximum(total - k, 1e-300), error)
-    return np.asarray(np.where(k >= total, 1.0, np.minimum(inner * (1 + ROUNDING), 1.0)), dtype=np.float64)
+    k, n = np.asarray(count, dtype=np.float64), np.asarray(total, dtype=np.float64)
+    inner = betainccinv(k + 1, np.maximum(n - k, 1e-300), error)
+    return np.asarray(np.where(k >= n, 1.0, np.minimum(inner * (1 + ROUNDING), 1.0)), dtype=np.float64)
 
 
 def epsilon_lower(p_lower: float, q_upper: float, delta: float) -> float:

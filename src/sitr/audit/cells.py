@@ -12,6 +12,8 @@ from .samples import Numbers, Sample
 
 Cells = NDArray[np.int64]
 SHOWN = 4  # pieces of a set that are spelled out
+FEW = 5  # outputs in a cell, under which cells are taken together
+GLANCE = 1000  # outputs that are looked at to decide what they are
 HEAVY = 200  # an output that is one in so many is a cell of its own
 MOST_BINS = 64
 NOTHING = -1  # the cell of what is no number
@@ -79,7 +81,7 @@ class Bins(Cutter):
         bins = min(max(round(len(rest) ** (1 / 3)), 4), MOST_BINS)
         ranks = (np.arange(1, bins) * len(rest)) // bins - 1
         edges = np.unique(rest[ranks[ranks >= 0]]) if len(rest) else rest
-        return cls(distinct[heavy], edges, column, place(first, column))
+        return cls(distinct[heavy], edges, column, first.place(column))
 
     def cells(self, sample: Sample) -> Cells:
         """Return the index of the atom, or of the bin after all atoms."""
@@ -107,6 +109,45 @@ class Bins(Cutter):
         if high >= len(self.edges):
             return f"> {self.edges[low - 1]:.6g}"
         return f"in ({self.edges[low - 1]:.6g}, {self.edges[high]:.6g}]"
+
+
+@dataclass(frozen=True)
+class Repeats(Cutter):
+    """Each number of one column that comes again and again is a cell; all others are one.
+
+    Example:
+        >>> sample = Sample([], np.array([[7.0]] * 6 + [[1.5], [2.5]]))
+        >>> repeats = Repeats.of(sample, sample)
+        >>> repeats.cells(sample).tolist(), repeats.words(np.array([0]))
+        ([0, 0, 0, 0, 0, 0, -1, -1], 'output = 7')
+    """
+
+    repeated: Numbers
+    column: int
+    what: str
+    name: str = "repeats"
+
+    @classmethod
+    def of(cls, first: Sample, second: Sample, column: int = 0) -> Repeats:
+        """Choose the cells by two samples together."""
+        distinct, counts = np.unique(
+            np.concatenate([first.columns[:, column], second.columns[:, column]]), return_counts=True
+        )
+        return cls(distinct[(counts >= FEW) & ~np.isnan(distinct)], column, first.place(column))
+
+    def cells(self, sample: Sample) -> Cells:
+        """Return the index of the number."""
+        values = sample.columns[:, self.column]
+        if not len(self.repeated):
+            return np.full(len(values), NOTHING, dtype=np.int64)
+        near = np.minimum(np.searchsorted(self.repeated, values), len(self.repeated) - 1)
+        return np.where(self.repeated[near] == values, near, NOTHING).astype(np.int64)
+
+    def words(self, cells: Cells) -> str:
+        """List the numbers."""
+        numbers = [f"{self.repeated[cell]:.6g}" for cell in cells.tolist() if cell != NOTHING]
+        others = ["a number that is not repeated"] if NOTHING in cells else []
+        return f"{self.what} = {_listed(numbers + others)}"
 
 
 @dataclass(frozen=True)
@@ -166,11 +207,6 @@ def size(values: Numbers) -> Cells:
     return np.where(finite, exponent - 1, SIZES).astype(np.int64)
 
 
-def place(sample: Sample, column: int) -> str:
-    """Say which number of the output a column is."""
-    return "output" if sample.columns.shape[1] == 1 else f"coordinate {column + 1}"
-
-
 def _listed(texts: list[str]) -> str:
     shown = [text if len(text) <= 40 else f"{text[:39]}…" for text in texts[: 2 * SHOWN]]
     return ", ".join(shown) + (f", … ({len(texts)} in all)" if len(texts) > 2 * SHOWN else "")
@@ -187,7 +223,7 @@ def _runs(numbers: list[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def is_fractional(values: Numbers) -> bool:
-    """Whether some of the numbers are no whole numbers, so that their low bits may speak."""
+def has_low_bits(values: Numbers) -> bool:
+    """Whether the low bits of numbers may speak: some are no whole numbers, or they are of more than two kinds."""
     finite = values[np.isfinite(values)]
-    return bool(np.any(finite != np.rint(finite)))
+    return bool(np.any(finite != np.rint(finite))) or bool(len(np.unique(finite[:GLANCE])) > 2)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import bdtr, bdtrik, ndtr, ndtri
 
 from .. import _validate
 from ..accounting import ApproximateDP, Curve, Event
@@ -22,6 +22,10 @@ LEAST_DELTA = 1e-8  # where the points end, if the loss has no bound: samples se
 MOST_FACTOR = 1e3  # of the bugs that are looked for
 FARTHEST = 38.0  # standard deviations: the normal law has no doubles beyond
 NO_DISTANCE = 1e-9
+FOUND = 0.95  # how often, at least, what is said not to escape is found
+LUCK = 0.02  # how often another event looks better by luck where a failure is just large enough
+STRAY = 1  # outputs of the other input that may lie in the event that is chosen for a failure
+SEEN = 5  # outputs of a failure, by which it is learned that there is something to look at
 MOST_EPSILON = 600.0  # e^ε is a number
 
 Claimed = Event | Curve | tuple[float, float]
@@ -81,27 +85,49 @@ class Claim:
         found = np.divide(apart, allowed, out=beyond, where=allowed > NO_DISTANCE)
         return np.asarray(np.clip(found, 0.0, MOST_FACTOR), dtype=np.float64)
 
-    def smallest_factor(self, total: int, error: float) -> float:
-        """Return the least factor, as of `factors`, that `total` samples of each input would certify to be above 1.
 
-        Counts are taken at their means, so it is certified about every second time, and only if its best event is the
-        one looked at: a smaller bug escapes more often than not. Infinite where no factor is found.
-        """
-        q = ndtr(np.linspace(float(ndtri(1 / total)), -float(ndtri(1 / total)), 121))
-        apart = _distance(self.sketch(q), q)
-        allowed = self.sketch(probability_upper(total * q, total, error))
+@lru_cache(maxsize=64)
+def smallest_factor(claim: Claim, total: int, error: float) -> float:
+    """Return the least factor, as of `Claim.factors`, that `total` samples of each input certify to be above 1.
 
-        def certified(factor: float) -> bool:
-            power = ndtr(ndtri(q) + factor * apart)
-            return bool(np.any(probability_lower(total * power, total, error) > allowed))
+    They do so with probability `FOUND` at least, if its best event is looked at: both counts are taken as far off as
+    half of the rest allows. Infinite where no factor is found.
+    """
+    q = ndtr(np.linspace(float(ndtri(1 / total)), -float(ndtri(1 / total)), 121))
+    apart = _distance(claim.sketch(q), q)
+    most = np.minimum(np.ceil(bdtrik((1 + FOUND) / 2, total, q)), total)
+    allowed = claim.sketch(probability_upper(most, total, error))
 
-        return _least(certified, 1.0, MOST_FACTOR)
+    def certified(factor: float) -> bool:
+        power = np.minimum(ndtr(ndtri(q) + factor * apart), 1 - 1e-15)
+        least = np.maximum(np.floor(bdtrik((1 - FOUND) / 2, total, power)), 0)
+        return bool(np.any(probability_lower(least, total, error) > allowed))
 
-    def smallest_failure(self, total: int, error: float) -> float:
-        """Return the least probability of giving one input away for certain that `total` samples would certify."""
-        allowed = self.sketch(probability_upper(0, total, error))[0]
-        found = _least(lambda rate: bool(probability_lower(total * rate, total, error) > allowed), 1e-12, 1.0)
-        return min(found, 1.0)
+    return _least(certified, 1.0, MOST_FACTOR)
+
+
+@lru_cache(maxsize=64)
+def smallest_failure(claim: Claim, total: int, error: float, *, chosen: int, learned: int) -> float:
+    """Return the least probability of giving one input away for certain that is found with probability `FOUND`.
+
+    Args:
+        claim: What is claimed.
+        total: Samples of each input that certify.
+        error: Of each bound.
+        chosen: Samples by which the event is chosen: it has to promise there what it is to certify.
+        learned: Samples in which it has to be seen `SEEN` times, so that there is an event to choose.
+    """
+    allowed = claim.sketch(probability_upper(STRAY, total, error))[0]
+    least = _least(lambda count: bool(probability_lower(math.floor(count), total, error) > allowed), 1.0, float(total))
+    if math.isinf(least):
+        return 1.0
+    count = math.floor(least)
+    steps = ((total, count), (chosen, math.ceil(count * chosen / total)), (learned, SEEN))
+
+    def found(rate: float) -> bool:
+        return bool(sum(bdtr(needed - 1, size, rate) for size, needed in steps) <= 1 - FOUND - LUCK)
+
+    return min(_least(found, 1e-12, 1.0), 1.0)
 
 
 def claim_of(claimed: Any, delta: float | None) -> Claim:

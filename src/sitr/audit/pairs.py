@@ -10,7 +10,8 @@ import numpy as np
 from .. import _validate
 from ..errors import InvalidArgument
 from .bounds import delta_lower, epsilon_lower, probability_lower, probability_upper
-from .claims import Claim, Claimed, claim_of
+from .claims import SEEN, Claim, Claimed, claim_of, smallest_factor, smallest_failure
+from .features import Features
 from .report import AuditReport, Witness
 from .samples import Numbers, Reader, Sample, draw
 from .scores import Score, learn
@@ -18,7 +19,13 @@ from .scores import Score, learn
 LEAST_SAMPLES = 100
 MOST_SAMPLES = 10**9
 MOST_THRESHOLDS = 256
-STRICTER = 1000  # choosing allows so much less error than certifying: luck in a tail is not chosen
+STRICTER = 1000  # choosing by what is certain allows so much less error than certifying: luck in a tail is not chosen
+RARE = 4  # times the probability of a failure that is to be found: as far rare events are looked through
+FINALISTS = 2  # events that are certified at most
+LEAST_ERROR, HALVINGS = 1e-30, 16  # where, and how closely, it is looked how unlikely an event is
+NEARLY = 2  # times as likely is about as unlikely
+
+Samples = Sequence[Sample]  # of the first input, and of the second
 
 
 def audit(
@@ -34,8 +41,9 @@ def audit(
 ) -> AuditReport:
     """Attack a mechanism with samples from two neighbouring inputs, and certify what it gives away at least.
 
-    A quarter of the samples teaches scores, a quarter chooses one event, the threshold of one score in one order of the
-    pair, by what it certifies against the claimed curve, and a half, never looked at before, certifies that event.
+    A quarter of the samples teaches scores. A quarter chooses events, each the threshold of one score in one order of
+    the pair: that which surely sets the inputs furthest apart, measured by the claimed curve, and a rare one if it
+    promises to break the curve. A half, never looked at before, certifies them.
 
     Args:
         mechanism: From an input to one output: a number, a string, None, a tuple, an array, or a `Release` of one.
@@ -53,9 +61,10 @@ def audit(
         InvalidArgument: An argument is of the wrong kind, or `batch` returns another number of outputs.
 
     Privacy: if the claim is true of this pair, "violation certified" is said with probability at most 1 - confidence:
-    p ≥ `p_lower` and q ≤ `q_upper` hold by Clopper and Pearson, half of the error each, and a p above 1 - f(q) breaks
-    the trade-off curve f (THEORY 1.5). ε and δ follow from the same two bounds (THEORY 1.3). Nothing is said of other
-    pairs, and a bug may always be smaller than so many samples can see.
+    p ≥ `p_lower` and q ≤ `q_upper` hold by Clopper and Pearson, with the error divided among the bounds of all events
+    that are certified, and a p above 1 - f(q) breaks the trade-off curve f (THEORY 1.5). ε and δ follow from the same
+    two bounds (THEORY 1.3). Nothing is said of other pairs, and a bug may always be smaller than so many samples can
+    see.
 
     Example:
         >>> chances = np.random.default_rng(7)
@@ -65,7 +74,7 @@ def audit(
         >>> report.verdict, round(report.epsilon_lower, 2), report.witness.words
         ('violation certified', 1.36, 'output ≤ 0')
         >>> round(report.escapes_factor, 2)
-        1.02
+        1.04
     """
     samples = _validate.integer("samples", samples, LEAST_SAMPLES, MOST_SAMPLES)
     error = (1 - _validate.real("confidence", confidence, 0, 1, open_low=True, open_high=True)) / 2
@@ -77,19 +86,16 @@ def audit(
         raw = [draw(mechanism, batch, data, count) for data in (d0, d1)]
         reader = reader or Reader.of(*raw)
         read.append((reader.read(raw[0]), reader.read(raw[1])))
-    chosen = choose(learn(*read[0]), *read[1], claim, error / STRICTER)
-    return _certified(chosen, *read[2], claim, error, samples, confidence)
+    features = Features.of(*read[0])
+    taught, choosing, certifying = ([features.added(sample) for sample in pair] for pair in read)
+    failure = smallest_failure(claim, certifying[0].size, error / FINALISTS, chosen=samples // 4, learned=samples // 4)
+    chosen = choose(learn(*taught), taught, choosing, claim, error, RARE * failure)
+    return _certified(chosen, certifying, claim, error, samples, confidence, failure)
 
 
 class Chosen(NamedTuple):
-    """An event: the score is at least, or at most, a threshold.
+    """An event: the score is at least, or at most, a threshold; `order` is 0 if the first input makes it likelier."""
 
-    `factor` is how far it sets the inputs apart over what is claimed, `excess` how far its probability lies above what
-    is allowed; `order` is 0 where it is likelier with the first input.
-    """
-
-    factor: float
-    excess: float
     order: int
     above: bool
     threshold: float
@@ -101,28 +107,98 @@ class Chosen(NamedTuple):
         return int(np.count_nonzero(values >= self.threshold if self.above else values <= self.threshold))
 
 
-def choose(scores: list[Score], first: Sample, second: Sample, claim: Claim, error: float) -> Chosen:
-    """Return the event that sets the inputs apart by the largest certified factor of what is claimed."""
-    found = [best for score in scores for best in _best_of_score(score, first, second, claim, error)]
-    return max(found, key=lambda chosen: (chosen.factor, chosen.excess))
+def choose(
+    scores: list[Score], taught: Samples, choosing: Samples, claim: Claim, error: float, rare: float
+) -> list[Chosen]:
+    """Return the events that are worth certifying: one, or two.
+
+    The first surely sets the inputs apart by the largest factor of what is claimed. The second is rare, and of all such
+    the least likely under the claim, if it is so unlikely that the claim would be broken, were the samples fresh. A
+    failure is too rare to be sure of anything yet; and where luck chose, the first event is certified all the same.
+
+    Args:
+        scores: That were learned.
+        taught: What they were learned from, which speaks for events of scores that have little to learn.
+        choosing: Other outputs, for the first input and for the second.
+        claim: What they are measured by.
+        error: Of each bound, if one event is certified.
+        rare: How likely a rare event is at most.
+    """
+    cuts = [cut for score in scores for cut in _cuts(score, choosing)]
+    *_, surest = max((cut.best(claim, error / STRICTER) for cut in cuts), key=lambda best: best[:2])
+    both = taught[0].joined(choosing[0]), taught[1].joined(choosing[1])
+    seen = [cut for score in scores for cut in _cuts(score, choosing if score.learned else both)]
+    promising = _least_likely([cut.under(rare) for cut in seen], claim)
+    return [surest] if promising is None or promising.error > error else [surest, promising.chosen]
 
 
-def _best_of_score(score: Score, first: Sample, second: Sample, claim: Claim, error: float) -> list[Chosen]:
-    """The best threshold of a score for each order and each direction."""
-    values = [np.sort(score.values(sample)) for sample in (first, second)]
+class _Promising(NamedTuple):
+    """An event, and the error of bounds that would just certify it, were the samples fresh."""
+
+    error: float
+    chosen: Chosen
+
+
+def _least_likely(cuts: list[_Cut], claim: Claim) -> _Promising | None:
+    """The event that the claim makes least likely; all are looked at together, since each takes many bounds."""
+    events = [(cut, threshold) for cut in cuts for threshold in cut.thresholds.tolist()]
+    likelier, other = (np.concatenate([getattr(cut, name) for cut in cuts]) for name in ("likelier", "other"))
+    sizes = [np.concatenate([np.full(len(cut.likelier), cut.sizes[at]) for cut in cuts]) for at in (0, 1)]
+    beyond = np.flatnonzero((likelier / sizes[0] > claim.sketch(other / sizes[1])) & (likelier >= SEEN))
+    if not len(beyond):
+        return None
+    likelier, other, sizes = likelier[beyond], other[beyond], [size[beyond] for size in sizes]
+    low, high = np.full(len(beyond), LEAST_ERROR), np.ones(len(beyond))
+    for _ in range(HALVINGS):
+        error = np.sqrt(low * high)
+        broken = probability_lower(likelier, sizes[0], error) > claim.sketch(probability_upper(other, sizes[1], error))
+        low, high = np.where(broken, low, error), np.where(broken, error, high)
+    # Of those that are about as unlikely, the purest: what else is in a larger event may be there by luck.
+    at = int(np.argmin(np.where(high <= NEARLY * high.min(), likelier, np.inf)))
+    cut, threshold = events[beyond[at]]
+    return _Promising(float(high[at]), cut.event(threshold))
+
+
+class _Cut(NamedTuple):
+    """The events of one score in one order and one direction, a threshold each, and how many outputs are in them."""
+
+    score: Score
+    order: int
+    above: bool
+    thresholds: Numbers
+    likelier: Any
+    other: Any
+    sizes: tuple[int, int]
+
+    def under(self, share: float) -> _Cut:
+        """Only the events that are no likelier than this."""
+        few = self.likelier <= share * self.sizes[0]
+        return self._replace(thresholds=self.thresholds[few], likelier=self.likelier[few], other=self.other[few])
+
+    def best(self, claim: Claim, error: float) -> tuple[float, float, Chosen]:
+        """The event of the largest certain factor; its excess is how far p lies above what is allowed."""
+        p = probability_lower(self.likelier, self.sizes[0], error)
+        q = probability_upper(self.other, self.sizes[1], error)
+        factors, excess = claim.factors(p, q), p - claim.sketch(q)
+        at = int(np.lexsort((excess, factors))[-1])
+        return float(factors[at]), float(excess[at]), self.event(float(self.thresholds[at]))
+
+    def event(self, threshold: float) -> Chosen:
+        """The event of one threshold."""
+        return Chosen(self.order, self.above, threshold, self.score)
+
+
+def _cuts(score: Score, samples: Samples) -> list[_Cut]:
+    """The events of a score, for each order and each direction."""
+    values = [np.sort(score.values(sample)) for sample in samples]
     thresholds = _thresholds(np.concatenate(values))
-    found = []
+    cuts = []
     for above in (True, False):
         counts = [_counts(ordered, thresholds, above) for ordered in values]
         for order in (0, 1):
-            likelier, other = counts[order], counts[1 - order]
-            p = probability_lower(likelier, len(values[order]), error)
-            q = probability_upper(other, len(values[1 - order]), error)
-            factors, excess = claim.factors(p, q), p - claim.sketch(q)
-            best = int(np.lexsort((excess, factors))[-1])
-            marks = float(factors[best]), float(excess[best])
-            found.append(Chosen(*marks, order, above, float(thresholds[best]), score))
-    return found
+            sizes = len(values[order]), len(values[1 - order])
+            cuts.append(_Cut(score, order, above, thresholds, counts[order], counts[1 - order], sizes))
+    return cuts
 
 
 def _thresholds(values: Numbers) -> Numbers:
@@ -141,13 +217,36 @@ def _counts(ordered: Numbers, thresholds: Numbers, above: bool) -> Any:
     return np.searchsorted(ordered, thresholds, side="right")
 
 
+class _Certified(NamedTuple):
+    """An event, what its probabilities certainly are, and how far it sets the inputs apart over what is claimed."""
+
+    factor: float
+    excess: float
+    p: float
+    q: float
+    chosen: Chosen
+
+    @classmethod
+    def of(cls, chosen: Chosen, fresh: Samples, claim: Claim, error: float) -> _Certified:
+        """What fresh samples say of it."""
+        likelier, other = fresh[chosen.order], fresh[1 - chosen.order]
+        p = float(probability_lower(chosen.count(likelier), likelier.size, error))
+        q = float(probability_upper(chosen.count(other), other.size, error))
+        return cls(float(claim.factors(p, q)[0]), float(p - claim.sketch(q)[0]), p, q, chosen)
+
+
 def _certified(
-    chosen: Chosen, first: Sample, second: Sample, claim: Claim, error: float, samples: int, confidence: float
+    finalists: list[Chosen],
+    fresh: Samples,
+    claim: Claim,
+    error: float,
+    samples: int,
+    confidence: float,
+    failure: float,
 ) -> AuditReport:
-    """What fresh samples say of the one event."""
-    likelier, other = (first, second) if chosen.order == 0 else (second, first)
-    p = float(probability_lower(chosen.count(likelier), likelier.size, error))
-    q = float(probability_upper(chosen.count(other), other.size, error))
+    """What fresh samples say of the events; their bounds all hold together, so the best may be told."""
+    certified = [_Certified.of(one, fresh, claim, error / len(finalists)) for one in finalists]
+    factor, _, p, q, chosen = max(certified, key=lambda one: one[:2])
     allowed = claim.power(q)
     words = chosen.score.words(chosen.threshold, chosen.above)
     return AuditReport(
@@ -156,13 +255,13 @@ def _certified(
         delta=claim.delta,
         epsilon_lower=epsilon_lower(p, q, claim.delta),
         delta_lower=delta_lower(p, q, claim.epsilon),
-        factor_lower=float(claim.factors(p, q)[0]),
+        factor_lower=factor,
         violated=p > allowed,
         witness=Witness(words, chosen.score.name, chosen.order, p, q, allowed),
         samples=samples,
         confidence=confidence,
-        escapes_factor=claim.smallest_factor(likelier.size, error),
-        escapes_failure=claim.smallest_failure(likelier.size, error),
+        escapes_factor=smallest_factor(claim, fresh[0].size, error / FINALISTS),
+        escapes_failure=failure,
     )
 
 

@@ -63,9 +63,9 @@ class AuditReport:
         witness: The event that shows it, or comes nearest.
         samples: Outputs drawn for each input; half of them certify.
         confidence: How often, at least, an audit of an honest claim certifies no violation.
-        escapes_factor: A bug that sets the inputs apart by less than this factor of what the claim allows would have
-            escaped more often than not.
-        escapes_failure: So would a failure that gives an input away with a probability under this.
+        escapes_factor: A bug that sets the inputs apart by this factor of what the claim allows, or more, is found in
+            95 of 100 audits at least, if an event that shows it is looked at; a smaller one may escape.
+        escapes_failure: The same of a failure that gives an input away with this probability, or a larger one.
 
     Example:
         >>> from sitr.accounting import PureDP
@@ -90,15 +90,15 @@ class AuditReport:
 
     @property
     def verdict(self) -> str:
-        """Say "violation certified", or that none was found and what would have escaped; never that all is well."""
+        """Say "violation certified", or that none was found and what may have escaped; never that all is well."""
         if self.violated:
             return VIOLATION
         return f"no violation found with {self.samples} samples ({self.escapes})"
 
     @property
     def escapes(self) -> str:
-        """What an audit of this size overlooks more often than not, even if it looks at the best event."""
-        failure = f"a failure rarer than {scientific(self.escapes_failure)} would escape"
+        """What an audit of this size may overlook; what is larger it finds in 95 of 100 cases at least."""
+        failure = f"a failure rarer than {scientific(self.escapes_failure)} may escape"
         if math.isinf(self.escapes_factor):
             return f"a bug of any size and {failure}"
         return f"a bug smaller than {rounded_up(self.escapes_factor, 4)} × the claim or {failure}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,16 +26,34 @@ class Sample:
         raw: As the mechanism gave them.
         columns: Their numbers, a row each; NaN where an output has fewer, or is no number.
         plain: Whether each output is one number.
+        derived: What the last columns are, if they were made of others.
     """
 
     raw: Outputs
     columns: Numbers
     plain: bool = False
+    derived: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
         """How many outputs."""
         return len(self.columns)
+
+    @property
+    def width(self) -> int:
+        """How many numbers an output has; columns that were made of others come after."""
+        return int(self.columns.shape[1]) - len(self.derived)
+
+    def joined(self, other: Sample) -> Sample:
+        """Return the outputs of both samples, as columns and text."""
+        raw = [*self.raw, *other.raw] if len(self.raw) else []
+        return replace(self, raw=raw, columns=np.concatenate([self.columns, other.columns]))
+
+    def place(self, column: int) -> str:
+        """Say which number of the output a column is, or what it was made of."""
+        if column >= self.width:
+            return self.derived[column - self.width]
+        return "output" if self.width == 1 else f"coordinate {column + 1}"
 
     def labels(self) -> list[str]:
         """Return each output as text, equal for equal outputs."""

@@ -72,7 +72,7 @@ def catalogue() -> list[Case]:
 def audit(samples: int, as_json: bool) -> None:
     """Attack every mechanism that sitr ships, and say what was certified.
 
-    An audit never says that a mechanism is right: it certifies a violation, or says what would have escaped. The exit
+    An audit never says that a mechanism is right: it certifies a violation, or says what may have escaped. The exit
     code is 1 if a violation is certified; if all mechanisms are right, that happens at most once in twenty runs.
     """
     found = _audited(catalogue(), samples)
