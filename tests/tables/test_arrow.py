@@ -272,6 +272,36 @@ def test_a_file_that_was_replaced_is_refused_even_if_its_columns_are_the_same(tm
             question.release(epsilon=1.0)
 
 
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv"])
+def test_a_file_that_was_replaced_is_refused_on_spark_too(tmp_path, monkeypatch, name):
+    if reason := engines.missing("spark"):
+        pytest.skip(reason)
+    monkeypatch.setattr("sitr.tables.conformance.require", lambda source: None)
+
+    def write(rows):
+        if name.endswith("parquet"):
+            pyarrow.parquet.write_table(pyarrow.table({"t": ["a"] * rows}), tmp_path / name)
+        else:
+            (tmp_path / name).write_text("t\n" + "a\n" * rows)
+
+    write(10)
+    table = {"unit": "row", "source": name, "columns": TEXT}
+    content = {"sitr": 1, "name": "d", "connection": {"engine": "spark"}, "tables": {"rows": table}}
+    content["budgets"] = {"d": {"epsilon": 100.0}}
+    with opened(Declaration.of(content, tmp_path), ledger="memory://", analyst="amina") as one:
+        question = one.table("rows").aggregate(n=sitr.count())
+        question.release(epsilon=1.0)
+        spent = one.ledger.spent("d").value
+        write(500)
+        with pytest.raises(InvalidDeclaration, match=rf"{name} is another file than it was"):
+            question.release(epsilon=1.0)
+        (tmp_path / name).unlink()
+        with pytest.raises(InvalidDeclaration, match=rf"{name} is another file than it was"):
+            question.release(epsilon=1.0)
+        assert one.ledger.spent("d").value == spent
+
+
 def lying(tmp_path, values, here, gone):
     """A file that says of its values that all of them lie elsewhere: what it says at its end is changed."""
     path = tmp_path / "rows.parquet"

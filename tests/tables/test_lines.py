@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sitr.errors import InvalidDeclaration
 from sitr.tables import lines as module
 from sitr.tables.declaration import Declaration
 from sitr.tables.duckdb import DuckDB
@@ -54,6 +55,19 @@ NASTY = [
 ]
 
 
+# Units as pandas writes integers of a column with gaps; and what only some engines take for a number.
+TYPED = [
+    b"34.0,a,1",
+    b"34,b,1",
+    b"1e3,c,1_000",
+    b"1_000,d,+5",
+    b"0x1F,e,0x1F",
+    b"34\x00,f,1\x00",
+    b" 34 ,g,1d",
+    b"34.5,h,nan",
+]
+
+
 def read(folder, content, name="rows.csv", engine=DuckDB):
     """The rows of a file, as an engine counts them."""
     packed = gzip.compress(content) if name.endswith(".gz") else content
@@ -92,10 +106,10 @@ def test_one_line_changes_no_other(folder, nasty):
 
 @pytest.mark.xdist_group("spark")
 def test_spark_reads_the_same_lines(folder):
-    """Of all of them at once; only what a cast does with NUL is an engine's own."""
+    """Of all of them at once."""
     if reason := engines.missing("spark"):
         pytest.skip(reason)
-    content = of(*PLAIN, *(line for line in NASTY if b"\x00" not in line))
+    content = b"\xef\xbb\xbf" + of(*PLAIN, *NASTY, *TYPED, b"who,text,x")
     assert read(folder, content, "spark.csv", Spark) == read(folder, content)
     content = b"who\ttext\tx\r\n" + b'1\t"a\tb"\t0.5\r\n2\ta, b\t\r\n'
     assert read(folder, content, "spark.tsv", Spark) == Counter([(1, "a\tb", 0.5), (2, "a, b", None)])
@@ -153,9 +167,23 @@ def test_what_a_writer_of_csv_wrote_is_read_as_it_was(tmp_path_factory, rows):
     assert [list(row.values()) for row in found] == [[cell or None for cell in row] for row in rows]
 
 
+def test_a_unit_that_is_written_in_two_ways_is_one(folder):
+    found = Counter(who for who, *_ in read(folder, of(*TYPED)).elements())
+    assert found == Counter({34: 3, 1000: 1, None: 4})
+
+
+def test_a_line_that_repeats_the_first_is_no_row(folder):
+    for before in (b"", b"\xef\xbb\xbf"):
+        assert read(folder, before + of(*PLAIN[:3], b"who,text,x", *PLAIN[3:])) == ROWS
+    assert read(folder, of(b"9,who,text,x")).total() == 1
+
+
 def test_a_first_line_of_its_own(folder):
     (folder / "head.csv").write_bytes(b'\xef\xbb\xbf"a, b",c\r1,2')
     assert names_of(Lines(folder / "head.csv").head) == ["a, b", "c"]
+    (folder / "latin.csv").write_bytes(b"caf\xe9,c\n1,2")
+    with pytest.raises(InvalidDeclaration, match=r"the first line of latin.csv is not UTF-8"):
+        Lines(folder / "latin.csv").head  # noqa: B018
     (folder / "none.csv").write_bytes(b"")
     assert names_of(Lines(folder / "none.csv").head) == []
 

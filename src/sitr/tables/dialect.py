@@ -45,6 +45,10 @@ class Dialect:
         """Return a table of public texts, `value`, with their `place` among them; None where it would save nothing."""
         return None
 
+    def float_of(self, cell: Value, pattern: str) -> Value:
+        """Return the number of a text that matches a pattern, and what is missing or not finite for any other."""
+        return cell.re_search(pattern).ifelse(cell, ibis.null("string")).try_cast("float64")
+
     def total(self, number: Value) -> Value:
         """Return the exact sum of whole numbers: it neither wraps nor raises, however many rows there are.
 

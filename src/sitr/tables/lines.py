@@ -19,12 +19,14 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from ..errors import InvalidDeclaration
 from .declaration import Table
-from .dialect import Value, type_of
+from .dialect import Value
 
 BLOCK = 2**22  # bytes that are read at once
 LONGEST_LINE = 2**20  # bytes; a longer one is left out
 QUOTE, END = '"', "\n"
+MARK = "\ufeff"  # that some programs put at the beginning of a file
 SEPARATORS = ",;\t|"
 NO_TEXT = "\ufffd"  # stands where bytes are no UTF-8
 SCHEMA = pyarrow.schema([("line", pyarrow.string())])
@@ -34,8 +36,8 @@ SCHEMA = pyarrow.schema([("line", pyarrow.string())])
 class Lines:
     """The lines of a text file after the first, as Arrow: an engine reads them as often as it likes.
 
-    Left out are lines that are empty or too long, and those with an odd number of quotes: they are no records. Whether
-    a line is one of these is seen from itself alone.
+    Left out are lines that are empty or too long, those with an odd number of quotes, and those that repeat the first:
+    they are no records. Whether a line is one of these is seen from itself alone, and from the names of the columns.
 
     Attributes:
         path: Of the file; one that ends in .gz is unpacked while it is read.
@@ -48,9 +50,16 @@ class Lines:
 
     @property
     def head(self) -> str:
-        """The first line."""
+        """The first line, without a byte order mark.
+
+        Raises:
+            InvalidDeclaration: It is not UTF-8, so that engines would not agree on what it is.
+        """
         with self._opened() as file:
-            return _first(file).decode(errors="replace")
+            head = _first(file).decode(errors="replace").removeprefix(MARK)
+        if NO_TEXT in head:
+            raise InvalidDeclaration(f"the first line of {self.path.name} is not UTF-8.", do="save the file as UTF-8.")
+        return head
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Begin to read; this is what engines call that know Arrow."""
@@ -58,12 +67,11 @@ class Lines:
         return reader.__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> Iterator[pyarrow.RecordBatch]:
+        head = self.head
         with self._opened() as file:
-            first = _first(file)
-            separator = separator_of(first.decode(errors="replace"))
-            file.seek(len(first))
+            file.seek(len(_first(file)))
             for block in _blocks(file):
-                yield pyarrow.record_batch([_records(block, separator)], schema=SCHEMA)
+                yield pyarrow.record_batch([_records(block, head)], schema=SCHEMA)
 
     def _opened(self) -> Any:
         return gzip.open(self.path) if self.path.name.lower().endswith(".gz") else self.path.open("rb")
@@ -86,22 +94,18 @@ def names_of(head: str) -> list[str]:
         >>> names_of('who, "what, where"')
         ['who', 'what, where']
     """
-    cells = csv.reader([head.removeprefix("\ufeff")], delimiter=separator_of(head), skipinitialspace=True)
+    cells = csv.reader([head.removeprefix(MARK)], delimiter=separator_of(head), skipinitialspace=True)
     return [name.strip() for name in next(cells, [])]
 
 
 def columns_of(cells: Value, head: str, table: Table) -> dict[str, Value]:
-    """Return the declared columns of lines that an engine has split at their separators.
+    """Return the declared columns, as texts, of lines that an engine has split at their separators.
 
-    Missing is a cell that is empty, is no text or does not fit its type, and what a line has too few of; what it has
-    too many of is not read. Separators between quotes stand as ends of lines until here.
+    Missing is a cell that is empty or is no text, and what a line has too few of; what it has too many of is not read.
+    Separators between quotes stand as ends of lines until here.
     """
     names, separator = names_of(head), separator_of(head)
-    there = {name: column for name, column in table.columns.items() if names.count(name) == 1}
-    return {
-        name: _cell(cells[names.index(name)], separator).try_cast(type_of(column.type))
-        for name, column in there.items()
-    }
+    return {name: _cell(cells[names.index(name)], separator) for name in table.columns if names.count(name) == 1}
 
 
 def _first(file: Any) -> bytes:
@@ -122,14 +126,16 @@ def _blocks(file: Any) -> Iterator[bytes]:
     yield begun
 
 
-def _records(block: bytes, separator: str) -> pyarrow.StringArray:
+def _records(block: bytes, head: str) -> pyarrow.StringArray:
     """The lines of a block that can be records; what is no UTF-8 in one of them does not reach into the next."""
     text = block.decode(errors="replace").replace("\r", END)
     lines = pyarrow.compute.split_pattern(pyarrow.array([text]), END).flatten()
     length = pyarrow.compute.binary_length(lines)
     fits = pyarrow.compute.and_(pyarrow.compute.greater(length, 0), pyarrow.compute.less_equal(length, LONGEST_LINE))
+    if head in text:
+        fits = pyarrow.compute.and_(fits, pyarrow.compute.not_equal(lines, head))
     lines = lines.filter(fits)
-    return _quoted(lines, separator) if QUOTE in text else lines
+    return _quoted(lines, separator_of(head)) if QUOTE in text else lines
 
 
 def _quoted(lines: pyarrow.StringArray, separator: str) -> pyarrow.StringArray:

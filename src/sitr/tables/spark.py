@@ -21,10 +21,11 @@ from sqlglot import expressions
 
 from ..errors import InvalidDeclaration, MissingExtra
 from .arrow import parquet_of
+from .cells import values_of
 from .declaration import Declaration, Table
 from .dialect import WIDE, Value
 from .files import FILES, head_of, is_file, is_parquet
-from .lines import END, LONGEST_LINE, QUOTE, Lines, columns_of, separator_of
+from .lines import END, LONGEST_LINE, MARK, QUOTE, Lines, columns_of, separator_of
 from .origins import Origin, origins_of_files, refused_view
 from .source import Source, not_after_fork
 from .statement import text_of
@@ -166,10 +167,13 @@ class Spark(Source):
         """A text file by its lines: Spark's reader of CSV fails on a line of too many cells, and guesses at quotes."""
         first = None if head is not None else text.first()
         header = head if head is not None else "" if first is None else str(first[0])
-        header = header.removeprefix("\ufeff")
+        header = header.removeprefix(MARK)
         split = self._view(_split(text.where(text["value"] != header), separator_of(header)))
-        columns = columns_of(split["cells"], header, table)
-        return split.select(**columns) if columns else split
+        texts = columns_of(split["cells"], header, table)
+        if not texts:
+            return split
+        cells = split.select(**texts)
+        return cells.select(**values_of(cells, table, self, self.declared.time_zone))
 
     def _view(self, frame: Any) -> Value:
         name = f"sitr_{next(_numbers)}"
