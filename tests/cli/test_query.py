@@ -241,3 +241,19 @@ def test_a_purpose_has_its_share(clinic, monkeypatch):
     monkeypatch.setattr(query, "on_terminal", lambda: True)
     result = run("query", clinic, COUNT, "--epsilon", "0.1", "--purpose", "audit", *AMINA, input="n\n")
     assert "0.500 of ε = 1 (clinic); 0.250 of ε = 0.75 (clinic/purpose/audit) left" in result.stderr
+
+
+def test_a_book_that_was_rolled_back_is_refused(clinic, tmp_path):
+    book, anchor = tmp_path / "book.db", str(tmp_path / "anchor")
+    run("ledger", "anchor", anchor, "--ledger", str(book))
+    old = book.read_bytes()
+    paid = ("query", clinic, COUNT, "--epsilon", "0.25", "--yes", "--anchor", anchor, *AMINA)
+    result = run(*paid)
+    assert result.exit_code == 0, result.stderr
+    book.write_bytes(old)
+    for extra in tmp_path.glob("book.db-*"):
+        extra.unlink()
+    for command in (paid, ("explain", *paid[1:5], *paid[6:]), ("tables", clinic, "--anchor", anchor)):
+        result = run(*command)
+        assert result.exit_code != 0
+        assert "is behind its anchor" in result.stderr

@@ -1,12 +1,14 @@
 """Databases: who may ask, which book pays, and what is refused before anything is opened."""
 
+import pyarrow.parquet
 import pytest
 
 import sitr
 import sitr.errors
-from sitr.errors import InvalidArgument, InvalidDeclaration, NotAllowed, NotPermitted
+from sitr.errors import InvalidArgument, InvalidDeclaration, LedgerDamaged, NotAllowed, NotPermitted
 from sitr.ledger import Ledger
 from sitr.query.facts import Facts
+from sitr.session.beginning import begin
 from sitr.session.database import create_budgets, ledger_url
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
@@ -99,3 +101,60 @@ def test_a_delta_that_is_spent_is_gone_from_what_is_left():
 def test_a_table_that_is_not_declared():
     with clinic.database() as database, pytest.raises(NotAllowed, match="there is no table 'vists'"):
         database.table("vists")
+
+
+# Books that do not last, and books that went back
+
+
+def test_a_book_in_memory_says_that_nothing_lasts():
+    with clinic.database() as database:
+        question = database.table("visits").aggregate(n=sitr.count())
+        assert "no charge outlives this process" in str(question.explain(epsilon=1))
+        answer = question.release(epsilon=1, operation="q1")
+        assert "charged in entry" in str(answer)
+        assert "no charge outlives this process" in str(answer)
+        assert "no charge outlives this process" in answer._repr_html_()
+        assert "nothing was charged" in question.release(epsilon=1, operation="q1").charged
+
+
+def _begun(tmp_path, anchor=""):
+    pyarrow.parquet.write_table(clinic.visits(), tmp_path / "visits.parquet")
+    (tmp_path / "clinic.toml").write_text(
+        'sitr = 1\nname = "clinic"\n[ledger]\nurl = "book.db"\n' + anchor + "[budgets.clinic]\nepsilon = 10.0\n"
+        '[tables.visits]\nsource = "visits.parquet"\nunit = "row"\n[tables.visits.columns.urgent]\ntype = "boolean"\n'
+    )
+    begin(tmp_path / "clinic.toml").close()
+    return tmp_path / "clinic.toml"
+
+
+def _released(path, **options):
+    with sitr.open(path, analyst="amina", **options) as database:
+        answer = database.table("visits").aggregate(n=sitr.count()).release(epsilon=1)
+        assert "in memory" not in str(answer)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_book_that_was_rolled_back_is_refused_by_its_anchor(tmp_path, declared):
+    anchor = tmp_path / "elsewhere"
+    path = _begun(tmp_path, f'anchor = "{anchor.name}"\n' if declared else "")
+    options = {} if declared else {"anchor": anchor}
+    if not declared:
+        with Ledger.open(tmp_path / "book.db") as book:
+            book.write_anchor(anchor)
+    old = (tmp_path / "book.db").read_bytes()
+    _released(path, **options)
+    _released(path, **options)  # what it was charged is added to the anchor
+    for extra in tmp_path.glob("book.db-*"):
+        extra.unlink()
+    (tmp_path / "book.db").write_bytes(old)
+    with pytest.raises(LedgerDamaged, match="behind its anchor"):
+        sitr.open(path, analyst="amina", **options)
+    anchor.unlink()
+    if declared:  # nor is it opened when the anchor is taken away
+        with pytest.raises(LedgerDamaged, match="missing or empty"):
+            sitr.open(path, analyst="amina")
+
+
+def test_an_anchor_is_for_a_book_that_is_opened_here(tmp_path):
+    with Ledger.open("memory://") as book, pytest.raises(InvalidArgument, match="open already"):
+        opened(clinic.declared(), ledger=book, anchor=tmp_path / "anchor", frames=clinic.frames())

@@ -6,10 +6,12 @@ import pyarrow
 import pytest
 
 import sitr
+from sitr.query.execution import Execution
+from sitr.query.sql.postprocessing import COMPARED
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from sitr.tables.duckdb import MOST_PLACES
-from sitr.tables.expressions import Column
+from sitr.tables.expressions import Column, Comparison, Constant
 from sitr.tables.relations import Scan
 from sitr.tables.tally import Key, Tally
 from tests.tables import clinic, engines
@@ -138,3 +140,30 @@ def test_people_whose_name_is_no_text_are_nobody(engine):
         for name in tables:
             question = one.table(name).aggregate(x=sitr.count(), units=sitr.count_units())
             assert (exact(question), exact(question, "units")) == ([10.0], [2.0])
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_bins_of_what_is_computed_may_lie_anywhere(engine):
+    """Edges between two steps of a quotient, and beyond all of them: each row is in the bin that it belongs to."""
+    rows = {"x": [0, 1, 2, 3, 4, 5, None], "y": [3, 3, 3, 0, 7, 2, 1]}
+    table = {"unit": "row", "columns": {name: {"type": "integer", "bounds": [0, 9]} for name in rows}}
+    edges = [-1e15, 1 / 7, 0.4 + 1 / 3, 1e15 + 1 / 3]
+    with engines.asked(engine, {"t": pyarrow.table(rows)}, {"tables": {"t": table}}) as one:
+        t = one.table("t")
+        question = t.aggregate(n=sitr.histogram(t["x"] / t["y"], edges))
+        assert question.release(epsilon=1).entry is not None  # rehearsed, charged and answered
+        made, _ = question._planned(1.0, None, None)
+        found = Execution(made, one.source, unsafe_without_noise=True).answer()
+    assert found.value["n"] == [1, 3, 1]  # 0; 1/3, 2/3 and 4/7; 5/2
+
+
+def test_what_was_computed_is_compared_with_any_constant():
+    """A constant between two steps, on one, or beyond all of them, on either side of each comparison."""
+    with database({"x": {"type": "integer", "bounds": [0, 9]}}, pyarrow.table({"x": [0, 1, 2, 3, 4, None]})) as one:
+        half = one.table("t")["x"] / 2  # 0, 1/2, 1, 3/2, 2
+        for constant in (0.5, 1 / 3, 2 / 3, 1, -(2.0**60) - 1 / 3, 1e15 + 1 / 7):
+            for sign in ("<", "<=", ">", ">=", "==", "!="):
+                for left, right in ((half, Constant(constant)), (Constant(constant), half)):
+                    kept = one.table("t").filter(Comparison(sign, left, right)).aggregate(x=sitr.count())
+                    a, b = (lambda v: v / 2, lambda v: constant)[:: 1 if left is half else -1]  # noqa: B023
+                    assert exact(kept) == [sum(COMPARED[sign](a(v), b(v)) for v in range(5))], (constant, sign)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InvalidDeclaration
-from .book import EXISTING_FILE, together
+from .book import EXISTING_FILE, anchor_option, together
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
@@ -33,6 +33,7 @@ asking_options = together(
     click.option("--max-rows-per-unit", type=click.IntRange(1), help="Keep so many rows of a unit at most."),
     click.option("--max-groups-per-unit", type=click.IntRange(1), help="Keep a unit in so many groups at most, with"),
     click.option("--max-rows-per-group", type=click.IntRange(1), help="so many of its rows in each of them."),
+    anchor_option,
 )
 
 
@@ -52,14 +53,16 @@ def sql_text(sql: str | None, file: Path | None) -> str:
     return text
 
 
-def open_declared(declaration: Path, analyst: str | None, *, explaining: bool = False) -> Database:
+def open_declared(
+    declaration: Path, analyst: str | None, anchor: Path | None = None, *, explaining: bool = False
+) -> Database:
     """Open a database for a `with` block; to explain, a book that is not begun yet may be stood in for."""
     from ..session.database import open
     from ..tables.declaration import Declaration
 
     declared = Declaration.read(declaration)
     if declared.ledger_id is not None:
-        return open(declared, analyst=analyst)
+        return open(declared, analyst=analyst, anchor=anchor)
     if not explaining:
         raise _not_begun(declaration)
     click.echo(f"The ledger is not begun: budgets are shown as declared. {_begins(declaration)} makes it.", err=True)
@@ -68,14 +71,13 @@ def open_declared(declaration: Path, analyst: str | None, *, explaining: bool = 
 
 def open_declared_book(declaration: Path, anchor: Path | None) -> Ledger:
     """Open the ledger that a declaration names, for a `with` block; no database is opened."""
-    from ..ledger import Ledger
-    from ..session.database import ledger_url
+    from ..session.database import declared_book
     from ..tables.declaration import Declaration
 
     declared = Declaration.read(declaration)
     if declared.ledger is None or declared.ledger_id is None:
         raise _not_begun(declaration)
-    return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id, anchor=anchor)
+    return declared_book(declared, anchor)
 
 
 def _not_begun(declaration: Path) -> InvalidDeclaration:

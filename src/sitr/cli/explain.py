@@ -32,6 +32,7 @@ def explain(
     delta: float | None,
     rho: float | None,
     analyst: str | None,
+    anchor: Path | None,
     error: str | None,
     compiled: bool,
     as_json: bool,
@@ -44,7 +45,7 @@ def explain(
     if sum(price is not None for price in (epsilon, rho, error)) > 1:
         raise click.UsageError("Say one of --epsilon, --rho and --error.")
     text, wrong = sql_text(sql, file), parsed_error(error)
-    with open_declared(declaration, analyst, explaining=True) as database:
+    with open_declared(declaration, analyst, anchor, explaining=True) as database:
         question = asked(database, text, bounds)
         found = question.explain(epsilon=epsilon, delta=delta, rho=rho, **wrong)
     found = replace(found, notes=tuple(map(in_options, found.notes)))

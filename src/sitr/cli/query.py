@@ -44,6 +44,7 @@ def query(
     delta: float | None,
     rho: float | None,
     analyst: str | None,
+    anchor: Path | None,
     operation: str | None,
     purpose: str | None,
     yes: bool,
@@ -63,7 +64,7 @@ def query(
         raise click.UsageError("Without a terminal nobody can be asked: --yes says that it may be spent.")
     text = sql_text(sql, file)
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    with open_declared(declaration, analyst) as database:
+    with open_declared(declaration, analyst, anchor) as database:
         question = asked(database, text, bounds)
         for remark in unshared(question.query, database.declared, purpose):
             click.echo(remark, err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..display import percent
+from .book import anchor_option
 from .declared import declaration_argument
 from .output import as_json, print_json, print_rows, print_table
 
@@ -19,8 +20,9 @@ NOT_BEGUN = "not begun: sitr budget begin"
 
 @click.command()
 @declaration_argument
+@anchor_option
 @as_json
-def tables(declaration: Path, as_json: bool) -> None:
+def tables(declaration: Path, anchor: Path | None, as_json: bool) -> None:
     """Say what DECLARATION allows to ask about: tables, columns, whom they are about, and what is left to spend.
 
     All of it is what the owner wrote: no database is opened, and no value is read.
@@ -29,7 +31,7 @@ def tables(declaration: Path, as_json: bool) -> None:
     from ..tables.declaration import Declaration
 
     declared = Declaration.read(declaration)
-    budgets = _budgets(declared)
+    budgets = _budgets(declared, anchor)
     if as_json:
         records = {name: _table_record(table) for name, table in declared.tables.items()}
         print_json(_about(declared) | {"tables": records, "budgets": budgets})
@@ -100,10 +102,9 @@ def _column_record(column: Column) -> dict[str, Any]:
     }
 
 
-def _budgets(declared: Declaration) -> list[dict[str, Any]]:
+def _budgets(declared: Declaration, anchor: Path | None) -> list[dict[str, Any]]:
     """Every budget that is declared, and what the book says is left of it, if there is a book."""
-    from ..ledger import Ledger
-    from ..session.database import declared_budgets, ledger_url
+    from ..session.database import declared_book, declared_budgets
 
     promised = declared_budgets(declared)
     records: list[dict[str, Any]] = [
@@ -111,7 +112,7 @@ def _budgets(declared: Declaration) -> list[dict[str, Any]]:
     ]
     if declared.ledger is None or declared.ledger_id is None:
         return records
-    with Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id) as book:
+    with declared_book(declared, anchor) as book:
         known = book.budgets()
         for record in records:
             dataset, holder, _ = promised[record["name"]]

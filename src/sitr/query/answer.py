@@ -21,6 +21,7 @@ from .half_widths import half_width
 
 FORMULAS = tuple("=+-@＝＋－＠|%")  # a spreadsheet may take a text that begins so for a formula or a command
 SHOWN = 20  # rows that are printed
+IN_MEMORY = "The ledger is in memory: no charge outlives this process, and no budget is kept beyond it."
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Answer(Release):
         notes: Remarks for people.
         operation: The id under which the ledger keeps it.
         kept: Whether it was given before, and is given again for nothing.
+        lasting: Whether the ledger that it was charged to outlives the process; one in memory does not.
     """
 
     keys: tuple[str, ...] = ()
@@ -98,6 +100,7 @@ class Answer(Release):
     notes: tuple[str, ...] = ()
     operation: str | None = None
     kept: bool = field(default=False, compare=False)
+    lasting: bool = field(default=True, compare=False)
 
     def __len__(self) -> int:
         return len(next(iter(self.value.values()), ()))
@@ -265,7 +268,7 @@ class Answer(Release):
             return "not charged"
         if self.kept:
             return f"the kept answer of entry {self.entry}: nothing was charged"
-        return f"charged in entry {self.entry}"
+        return f"charged in entry {self.entry}{'' if self.lasting else f'. {IN_MEMORY}'}"
 
     def _repr_html_(self) -> str:
         head, rows = cells(self, SHOWN)

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from ..mechanisms import Mechanism
 from ..tables.source import Source
 from ..tables.tally import Powers, Tally
-from . import consistency
+from . import consistency, selected
 from .aggregates import COUNTS, OF_RANKS, Aggregate
 from .answer import Answer
 from .estimates import Estimated, additive, of_sums
 from .measurements import Bins, Distinct, Groups, Ranks, Sums, Units
 from .noise import Noise
 from .planner import Plan
+from .selected import count_interval
 
 Progress = Callable[[str], None]
 
@@ -122,8 +123,10 @@ class Execution:
         if isinstance(measured, Sums):
             return of_sums(aggregate, measured, self._statistics(measured))
         if isinstance(measured, Groups):
-            values = np.array([self.units[group] for group in self.groups], dtype=np.float64)
-            return additive(values[:, None], np.ones(1), measured.selection.scale, "laplace", integers=True)
+            selection, found = measured.selection, [self.units[group] for group in self.groups]
+            values = np.array(found, dtype=np.float64)
+            # What was chosen by its noise does not add up to what the noise of a sum says.
+            return Estimated(values, *count_interval(values, selection.threshold, selection.scale))
         if isinstance(measured, Ranks):
             return self._ranks(measured)[name]
         assert isinstance(measured, (Units, Distinct))
@@ -214,7 +217,8 @@ class Execution:
     def _remarks(self, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> list[str]:
         if self.plan.selects and not any(keys.values()):
             return ["No group had enough units to be named: explain() says how many it takes."]
-        return [remark for name, one in found.items() for remark in self._empty(name, one)]
+        empty = [remark for name, one in found.items() for remark in self._empty(name, one)]
+        return [*selected.remarks(self.plan), *empty]
 
     def _empty(self, name: str, found: Estimated) -> list[str]:
         """A remark on a mean or a quantile of which noise has left nothing in some groups."""

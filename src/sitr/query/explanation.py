@@ -20,6 +20,7 @@ from .estimates import Estimated, additive, of_sums
 from .facts import Facts
 from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
 from .planner import Plan, Target
+from .selected import remarks
 
 NO_FIT = "does not fit"  # what is said to be left after an event that a budget has no room for
 TYPICAL = 1000.0  # rows of a group, where nothing is known of its size
@@ -162,7 +163,7 @@ def explained(
     size = TYPICAL
     if facts.rows is not None and plan.groups:
         size = max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
-    notes += (*_few_units(plan, facts), *_beside(plan))
+    notes += (*_few_units(plan, facts), *_beside(plan), *remarks(plan))
     tried = {id(one): one.mechanism.expected_errors(size) for one in plan.measurements if isinstance(one, Ranks)}
     errors = {name: _error(plan, name, size, tried) for name in plan.query.aggregates}
     return Explanation(

@@ -16,8 +16,8 @@ from ..mechanisms.histograms import MOST_CELLS
 from ..mechanisms.partitions import MOST_GROUPS as MOST_SELECTED
 from ..tables.declaration import Declaration
 from ..tables.domains import FINE, Domain
-from ..tables.expressions import Bucket, Expression
-from ..tables.relations import Filter, table_of
+from ..tables.expressions import Bucket, Column, Expression
+from ..tables.relations import Derive, Filter, Relation, table_of
 from ..tables.tally import THERE, Bound, Key, Measure, Powers, Tally
 from .aggregates import DEGREES, OF_RANKS, Aggregate
 from .designs import Design, Total
@@ -282,11 +282,21 @@ class _Planner:
 
     def _bins(self, name: str, one: Aggregate) -> Bins:
         assert one.value is not None
-        inside = Filter(self.query.relation, one.value.between(one.edges[0], one.edges[-1]))
-        bucket = Bucket(one.value, one.edges[:-1])
-        measure = Measure(bucket, bucket.domain(self.schema))
+        relation, value = self._column(one.value)
+        inside = Filter(relation, value.between(one.edges[0], one.edges[-1]))
+        bucket = Bucket(value, one.edges[:-1])
+        measure = Measure(bucket, bucket.domain(inside.schema(self.declared)))
         tally = Tally(inside, self.keys, self.bound, {"cell": measure}, cells="cell")
         return Bins(name, tally, one.edges, self._noise(self._reach(), 1))
+
+    def _column(self, value: Expression) -> tuple[Relation, Expression]:
+        """The rows with a value as a column: it is compared with every edge, and would be written down each time."""
+        if isinstance(value, Column):
+            return self.query.relation, value
+        name = "value"
+        while name in self.schema:
+            name += "_"
+        return Derive(self.query.relation, ((name, value),)), Column(name)
 
     def _ranks(self, wanted: tuple[tuple[str, Aggregate], ...]) -> Ranks:
         first = wanted[0][1]

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import InvalidDeclaration, SitrError
 from ..ledger import Ledger
 from ..tables.declaration import Declaration
-from .database import connect, create_budgets, declared_budgets, ledger_url
+from .database import connect, create_budgets, declared_anchor, declared_book, declared_budgets, ledger_url
 
 UNSEEN = "The tables cannot be opened from here, so nobody looked whether the declaration fits them; sitr.open will."
 BY_HAND = 'write a section [ledger] with a line url = "book.db", and run it again.'
@@ -45,12 +45,12 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
         raise InvalidDeclaration("the declaration names no ledger.", do=BY_HAND)
     _check_budgets(declared)
     if declared.ledger_id is not None:
-        ledger = Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id)
+        ledger = declared_book(declared)
     else:
         with_ledger_id(_read(path), "0" * 32)  # refuses what cannot be written, before a book is begun
         if not _looked_at(declared):
             tell(UNSEEN)
-        ledger = Ledger.open(ledger_url(declared), create=True)
+        ledger = Ledger.open(ledger_url(declared), create=True, anchor=declared_anchor(declared))
     try:
         create_budgets(declared, ledger)
         if declared.ledger_id is None:

@@ -106,6 +106,7 @@ def open(
     *,
     analyst: str | None = None,
     ledger: Ledger | str | Path | None = None,
+    anchor: str | Path | None = None,
     frames: Mapping[str, Any] | None = None,
     memory: str | None = None,
 ) -> Database:
@@ -116,6 +117,8 @@ def open(
         analyst: Who asks; the name of the operating system's user unless told. In one process it is a claim.
         ledger: Another ledger than the declared one: an open one, or "memory://" to try things out, which begins with
             the declared budgets and is gone with the process.
+        anchor: The file in which the end of the book is written down elsewhere; the declared one unless told. A book
+            that is older than it is refused, and every charge is added to it.
         frames: Tables of pandas, Polars or Arrow in place of declared sources, by name; DuckDB only.
         memory: The most that DuckDB may use, such as "1.5GB".
 
@@ -123,6 +126,7 @@ def open(
         InvalidDeclaration: The declaration is not consistent, or does not fit the database.
         NotPermitted: The analyst is not among those who may ask.
         WrongLedger: The book is not the one that the declaration names.
+        LedgerDamaged: The book is behind its anchor: an older copy, or cut short.
     """
     declared = declaration if isinstance(declaration, Declaration) else Declaration.read(declaration)
     who = _validate.name("analyst", analyst if analyst is not None else getpass.getuser())
@@ -132,7 +136,7 @@ def open(
             why="the declaration lists who may.",
             do='say who asks: sitr.open(..., analyst="NAME"); the owner adds names to analysts = [].',
         )
-    book = _book(declared, ledger)
+    book = _book(declared, ledger, anchor)
     try:
         source = connect(declared, frames, memory)
         try:
@@ -147,11 +151,15 @@ def open(
     return Database(declared, source, book, who)
 
 
-def _book(declared: Declaration, ledger: Ledger | str | Path | None) -> Ledger:
+def _book(declared: Declaration, ledger: Ledger | str | Path | None, anchor: str | Path | None) -> Ledger:
     if isinstance(ledger, Ledger):
+        if anchor is not None:
+            raise InvalidArgument(
+                "anchor= with a ledger that is open already.", do="Ledger.open(..., anchor=...), or give its address."
+            )
         return ledger
     if ledger is not None:
-        book = Ledger.open(ledger)
+        book = Ledger.open(ledger, anchor=anchor)
         if book.in_memory:
             create_budgets(declared, book)
         return book
@@ -161,7 +169,18 @@ def _book(declared: Declaration, ledger: Ledger | str | Path | None) -> Ledger:
             why="without the id, a new book in its place would forget what was spent.",
             do="sitr budget begin DECLARATION makes the book and writes its id; ledger='memory://' needs none.",
         )
-    return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id)
+    return declared_book(declared, anchor)
+
+
+def declared_book(declared: Declaration, anchor: str | Path | None = None) -> Ledger:
+    """Open the declared ledger, held to an anchor: the declared one unless told."""
+    anchor = declared_anchor(declared) if anchor is None else anchor
+    return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id, anchor=anchor)
+
+
+def declared_anchor(declared: Declaration) -> Path | None:
+    """Return the declared anchor; a path is taken from the folder of the declaration."""
+    return None if declared.anchor is None else declared.folder / declared.anchor
 
 
 def ledger_url(declared: Declaration) -> str:

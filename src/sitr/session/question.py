@@ -18,7 +18,7 @@ from ..errors import (
     LedgerError,
     OperationTaken,
 )
-from ..query.answer import Answer
+from ..query.answer import IN_MEMORY, Answer
 from ..query.execution import Execution
 from ..query.explanation import NO_FIT, Explanation, bounding, expected_sizes, explained
 from ..query.facts import Facts
@@ -112,6 +112,7 @@ class Question:
         forecast = self.forecast()
         found = explained(made, target, facts, forecast.remaining(made.event), queries, notes)
         remarks = unlisted(self.query, database.declared)
+        remarks += (IN_MEMORY,) if database.ledger.in_memory else ()
         if NO_FIT in (after for _, after in found.remaining.values()):
             remarks += (f"This does not fit: {forecast.advice(target)}",)
         return replace(found, notes=(*found.notes, *remarks))
@@ -195,7 +196,8 @@ class Question:
             answer = self._run(made, progress)
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
             notes = (*dropped, *answer.notes, *(hint if before else ()))
-            answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes)
+            lasting = not database.ledger.in_memory
+            answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes, lasting=lasting)
             grant.commit(answer.to_dict() | {"asked": _recorded(asked)})
         return self._finished(answer)
 

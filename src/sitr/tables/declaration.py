@@ -120,6 +120,7 @@ class Declaration:
         time_zone: In which moments with a time zone are read.
         ledger: Where the book is.
         ledger_id: Which book it is.
+        anchor: The file that its end is written down in, elsewhere: an older copy of the book is refused by it.
         budgets: The limits of each dataset, as they stand in the file: epsilon, delta, rho, and shares of analysts.
         analysts: Who may ask; empty: everyone.
         folder: Where the file is: other files are named from there.
@@ -136,6 +137,7 @@ class Declaration:
     time_zone: str
     ledger: str | None
     ledger_id: str | None
+    anchor: str | None
     budgets: Mapping[str, Mapping[str, Any]]
     analysts: tuple[str, ...]
     folder: Path = field(compare=False)
@@ -264,6 +266,7 @@ class _Reader:
             time_zone=self._zone(top),
             ledger=ledger.take("url", str, None),
             ledger_id=ledger.take("id", str, None) or None,
+            anchor=ledger.take("anchor", str, None) or None,
             budgets=self._budgets(top.part("budgets")),
             analysts=tuple(self._name(top, "analysts", one) for one in top.take("analysts", list, [])),
             folder=folder,

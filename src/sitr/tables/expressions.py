@@ -316,8 +316,19 @@ class Comparison(Expression):
                 do="name the values: column.isin([...]).",
             )
         if not self._native(left, right):
-            align(_counted(self.left, left), _counted(self.right, right))
+            counted = _counted(self.left, left), _counted(self.right, right)
+            if self.against() is None:
+                align(*counted)
         return Domain("boolean")
+
+    def against(self) -> tuple[Expression, str, Constant] | None:
+        """Return a value, an operator and the constant that it is compared with, if one side is one."""
+        if isinstance(self.left, Constant) == isinstance(self.right, Constant):
+            return None
+        if isinstance(self.right, Constant):
+            return self.left, self.operator, self.right
+        assert isinstance(self.left, Constant)
+        return self.right, self.operator.translate(str.maketrans("<>", "><")), self.left
 
     def native(self, schema: Schema) -> bool:
         """Whether the engine compares what it holds; else whole steps are compared."""

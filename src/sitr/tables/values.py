@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
+NOWHERE = FARTHEST + 1  # steps, which no number has
 TRUNCATIONS = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h"}
 
 
@@ -121,17 +123,29 @@ class Values:
     def _compared(self, one: Comparison) -> Value:
         if one.native(self.schema):
             return COMPARE[one.operator](*_comparable(self._plain(one.left), self._plain(one.right)))
+        against = one.against()
+        if against is not None:
+            return self._against(*against)
         left, right = (steps_of(side.domain(self.schema)) for side in (one.left, one.right))
         _, first, second = align(left, right)
         return COMPARE[one.operator](scaled(self.steps(one.left), first), scaled(self.steps(one.right), second))
+
+    def _against(self, one: Expression, operator: str, constant: Constant) -> Value:
+        """Whole steps beside a constant, which may lie between two of them: then the next one decides."""
+        exact = constant.domain({}).ends[0] / steps_of(one.domain(self.schema)).step
+        if operator in ("==", "!="):
+            place = int(exact) if exact.denominator == 1 else NOWHERE
+        else:
+            place = math.ceil(exact) if operator in (">=", "<") else math.floor(exact)
+        return COMPARE[operator](self.steps(one), whole(min(max(place, -NOWHERE), NOWHERE)))
 
     def _found(self, one: In) -> Value:
         domain = one.value.domain(self.schema)
         value = self.of(one.value)
         if domain.steps:  # what lies between two steps, or beyond all of them, equals none
             exact = [domain.measure(each) / domain.step for each in one.values]
-            listed = [int(each) for each in exact if each.denominator == 1 and abs(each) <= FARTHEST]
-            return value.isin([whole(each) for each in listed or [FARTHEST + 1]])
+            listed = [int(each) for each in exact if each.denominator == 1 and abs(each) < NOWHERE]
+            return value.isin([whole(each) for each in listed or [NOWHERE]])
         value, *others = _comparable(value, *(self._plain(Constant(each)) for each in one.values))
         return value.isin(others)
 
