@@ -19,11 +19,14 @@ from sitr.accounting import (
     PureDP,
     RandomizedResponse,
     RDPFilter,
+    Renyi,
+    ZeroConcentrated,
 )
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.solve import delta_of
 from sitr.accounting.losses.cuts import Gate
 from sitr.accounting.losses.sampled import SampledGaussianLoss
+from tests.accounting.helpers import exact_delta, hull_outcomes
 
 
 def holds(bracket, truth):
@@ -36,6 +39,11 @@ def sampled_profile(sigma, q, epsilon):
         return 1 - mpmath.exp(epsilon)
     m, inner = 1 / mpmath.mpf(sigma), mpmath.log(1 + (mpmath.exp(epsilon) - 1) / mpmath.mpf(q))
     return q * (mpmath.ncdf(m / 2 - inner / m) - mpmath.exp(inner) * mpmath.ncdf(-m / 2 - inner / m))
+
+
+def other_profile(sigma, q, epsilon):
+    """The same in the add order, by duality (THEORY 1.3)."""
+    return 1 - mpmath.exp(epsilon) + mpmath.exp(epsilon) * sampled_profile(sigma, q, -epsilon)
 
 
 @pytest.mark.parametrize(
@@ -187,3 +195,115 @@ def test_gates_hold_at_steep_tilts_or_say_nothing(sigma, q, level, c):
         return
     shift = float(np.max(np.real(line)))
     assert shift + np.log(np.sum(np.exp(line - shift))) == pytest.approx(truth, abs=1e-8)
+
+
+# What the accountant said where numbers end: each is a class of answers that were false, bare exceptions, or too slow.
+
+WITHOUT_WIDTH = [
+    ApproximateDP(1.0, 0.999),
+    ApproximateDP(0.1, 0.01) * 3 + ApproximateDP(0.0, 0.0035731599124893413) * 3,
+    PoissonSampled(ApproximateDP(3.0, 1e-6), 0.7637009951314895),
+    PoissonSampled(PoissonSampled(ApproximateDP(1e-9, 1e-12) * 3, 0.01), 0.5),
+]
+
+
+@pytest.mark.parametrize("event", WITHOUT_WIDTH, ids=str)
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 3.5])
+def test_a_delta_that_is_nearly_all_infinite_mass_is_held_to_the_last_digit(event, epsilon):
+    with mpmath.workdps(60):
+        truth = exact_delta(*exact_outcomes(event), epsilon)
+    assert holds(event.delta(epsilon), truth)
+
+
+def exact_outcomes(event):
+    """P and Q of a tree of (ε,δ) claims, at many digits."""
+    if isinstance(event, PoissonSampled):
+        p, q = exact_outcomes(event.event)
+        rate = mpmath.mpf(event.sampling_prob)
+        return (1 - rate) * q + rate * p, q
+    if isinstance(event, ApproximateDP):
+        return hull_outcomes([(event.at_epsilon, event.at_delta)])
+    p, q = np.array([mpmath.mpf(1)]), np.array([mpmath.mpf(1)])
+    for part, times in event.events:
+        both = exact_outcomes(part)
+        for _ in range(times):
+            p, q = np.outer(p, both[0]).ravel(), np.outer(q, both[1]).ravel()
+    return p, q
+
+
+@pytest.mark.parametrize(
+    ("event", "epsilon"),
+    [
+        (Gaussian(27.0) + ZeroConcentrated(0.0016895279621461682), 3.2),
+        (Renyi([(1e6, 0.27)]), 0.3),
+        (PoissonSampled(ZeroConcentrated(0.03), 0.002), 6.69),
+    ],
+    ids=str,
+)
+def test_a_delta_too_small_for_a_number_is_not_said_to_be_none(event, epsilon):
+    assert event.delta(epsilon).upper > 0
+
+
+def test_a_largest_loss_that_is_a_quotient_is_rounded_outwards():
+    noise = 2.0482995094998557
+    with mpmath.workdps(40):
+        assert Laplace(noise).epsilon(0.0).upper >= 1 / mpmath.mpf(noise) >= Laplace(noise).epsilon(0.0).lower
+    assert PureDP(0.3).epsilon(0.0).lower == PureDP(0.3).epsilon(0.0).upper == 0.3
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PoissonSampled(Guarantees([(0.198, 0.098), (0.355, 1.43e-4)]) * 5291105, 1 - 2**-53),
+        PoissonSampled(ZeroConcentrated(0.0, 0.0, 7.4e-6) * 7478466, 0.5),
+        PoissonSampled(ApproximateDP(0.12, 1 - 1e-12) * 4 + PureDP(1.0), 0.3),
+        PoissonSampled(ApproximateDP(1e4, 0.5) + Guarantees([(9.26, 2.17e-4), (9.7, 1e-300)]), 1 - 2**-53),
+        PoissonSampled(Guarantees([(5e-324, 0.3)]) * 2, 0.3),
+        PoissonSampled(LossDistribution([-0.5, 0.1], [0.3, 0.2], 0.5) * 3, 0.1),
+        PoissonSampled(ZeroConcentrated(rho=0.0, xi=1.1), 0.5),
+        Renyi([(3.0, 0.1)]).group(4),
+    ],
+)
+@pytest.mark.parametrize("ask", ["delta", "epsilon", "tradeoff"])
+def test_masses_and_losses_at_the_end_of_numbers_are_answered(event, ask):
+    found = getattr(event, ask)(0.3)
+    assert 0 <= found.lower <= found.upper
+    assert ask == "epsilon" or found.upper <= 1
+
+
+def test_a_table_of_tiny_losses_keeps_the_infinite_mass_of_its_other_order():
+    for loss in (1e-9, 1e-12, 1e-15):
+        with mpmath.workdps(40):
+            truth = -mpmath.expm1(-mpmath.mpf(loss))
+        assert holds(LossDistribution([loss], [1.0]).delta(0.0), truth)
+        assert holds(LossDistribution([loss], [1.0]).delta(1.0), truth)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "epsilon", "mass", "delta"),
+    [
+        (1.0, 1e-5, 1.0, 1e-3, 2.5e-3),
+        (0.7, 1e-4, 2.0, 1e-5, 2.5e-5),
+        (2.0, 1e-4, 0.3, 1e-3, 2.2e-3),
+        (3, 1e-3, 0.5, 1e-6, 2e-6),
+    ],
+)
+def test_a_rare_step_beside_a_claim_has_its_mass_taken_off_once(sigma, q, epsilon, mass, delta):
+    """δ is the mean of the step's own profile over the claim's two losses, beside its infinite mass."""
+    found = (PoissonSampled(Gaussian(sigma), q) + ApproximateDP(epsilon, mass)).epsilon(delta)
+    with mpmath.workdps(40):
+        high = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+
+        def total(at, removes):
+            profile = sampled_profile if removes else other_profile
+            both = high * profile(sigma, q, at - epsilon) + (1 - high) * profile(sigma, q, at + epsilon)
+            return mass + (1 - mpmath.mpf(mass)) * both
+
+        for end, sign in ((found.upper, -1), (found.lower, 1)):
+            at = mpmath.mpf(end)
+            assert sign * (max(total(at, True), total(at, False)) - delta) >= -delta * mpmath.mpf(10) ** -13
+
+
+def test_two_steps_of_a_sampled_law_without_a_lattice_are_summed_atom_by_atom():
+    found = (PoissonSampled(ApproximateDP(1.0, 1e-3), 0.1) * 3).delta(0.05)
+    assert found.upper - found.lower <= 1e-12 * found.upper

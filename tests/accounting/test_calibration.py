@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sitr.accounting import Gaussian, Laplace, PoissonSampled, PureDP, RandomizedResponse, ZeroConcentrated
+from sitr.accounting import (
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    Renyi,
+    ZCDPFilter,
+    ZeroConcentrated,
+)
 from sitr.accounting.calibration import (
     abadi_gaussian_delta,
     abadi_gaussian_noise,
@@ -98,6 +107,34 @@ def test_rho_target_is_met_in_exact_arithmetic(rho, count):
     assert count / (2 * found.value**2) <= rho
     assert count / (2 * (found.value * JUST_LESS) ** 2) > rho
     assert found.achieved.upper <= rho
+
+
+@pytest.mark.parametrize(("noise", "rho", "most"), [(10.0, 0.5, 100), (1.0, 0.5, 1), (3.0, 1.0, 18), (7.0, 0.25, 24)])
+def test_a_budget_of_rho_is_filled_as_a_filter_fills_it(noise, rho, most):
+    assert calibrate_count(Gaussian(noise), rho=rho).value == most
+    budget = ZCDPFilter(rho=rho)
+    assert budget.admits(Gaussian(noise) * most)
+    assert not budget.admits(Gaussian(noise) * (most + 1))
+
+
+@pytest.mark.parametrize("claim", [ZeroConcentrated(700.0), Renyi([(1.0, 0.01)])])
+def test_a_claim_too_weak_to_promise_anything_allows_no_count(claim):
+    with pytest.raises(CannotCalibrate):
+        calibrate_count(PoissonSampled(claim, 0.5), epsilon=1.0, delta=1e-6)
+    rate = calibrate_sampling_prob(lambda q: PoissonSampled(claim, q), epsilon=1.0, delta=1e-6).value
+    assert rate <= 1e-6 * (1 + 1e-9)
+
+
+def test_a_target_out_of_reach_is_noticed_in_a_few_steps():
+    tried = []
+
+    def steps(q):
+        tried.append(q)
+        return PoissonSampled(Laplace(1.0), q) * 1000
+
+    with pytest.raises(CannotCalibrate):
+        calibrate_sampling_prob(steps, epsilon=1e-9, delta=1e-12)
+    assert len(tried) <= 9
 
 
 def test_a_constant_part_of_zcdp_is_not_forgotten():

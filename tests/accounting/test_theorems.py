@@ -23,6 +23,7 @@ from sitr.accounting import (
 )
 from sitr.accounting.theorems import Guarantee
 from sitr.errors import InvalidArgument, NoSuchGuarantee
+from tests.accounting.helpers import law
 
 AT_DELTA = (
     theorems.advanced,
@@ -360,3 +361,29 @@ class TestBadInput:
 def test_guarantee_is_a_pair():
     epsilon, delta = Guarantee(epsilon=1.0, delta=1e-6)
     assert (epsilon, delta) == (1.0, 1e-6)
+
+
+@law(40)
+@given(st.floats(0.01, 3.0), st.sampled_from([0.0, 1e-9, 1e-5]), st.integers(1, 9), st.floats(-9, -1))
+def test_optimal_compositions_never_state_an_epsilon_that_is_too_small(epsilon, delta, count, power):
+    steps = [(epsilon, delta)] * count
+    total = count * delta * 1.0000001 + 10**power
+    for theorem in (theorems.kairouz_oh_viswanath, theorems.murtagh_vadhan_exact):
+        stated = theorem(ApproximateDP(epsilon, delta) * count, total).epsilon
+        assert exact_profile(steps, stated) <= total
+        assert stated == 0 or exact_profile(steps, stated * (1 - 1e-9)) >= total * (1 - 1e-6)
+    for point in theorems.kairouz_oh_viswanath_points(ApproximateDP(epsilon, delta) * count)[1:]:
+        assert exact_profile(steps, point.epsilon) <= point.delta
+
+
+def exact_profile(steps, epsilon):
+    """δ(ε) of equal steps by the binomial sum, in 50 digits and not rounded to a double."""
+    (step, fails), count = steps[0], len(steps)
+    with mpmath.workdps(50):
+        step, factor, total = mpmath.mpf(step), mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(0)
+        for k in range(count + 1):
+            loss = (count - 2 * k) * step
+            if loss > epsilon:
+                mass = mpmath.binomial(count, k) * mpmath.exp((count - k) * step) / (1 + mpmath.exp(step)) ** count
+                total += mass * (1 - factor * mpmath.exp(-loss))
+        return 1 - (1 - mpmath.mpf(fails)) ** count * (1 - total)

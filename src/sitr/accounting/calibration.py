@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import count
 from typing import NamedTuple
 
@@ -14,8 +15,18 @@ from .. import _validate
 from ..display import rounded_up, scientific
 from ..errors import CannotCalibrate, InvalidArgument, NoSuchGuarantee
 from .bracket import Bracket
-from .events import LARGEST, MOST_COUNT, MOST_EPSILON, SMALLEST, Event, Gaussian, Laplace, compose
-from .filters import MOST, WHOLE
+from .events import (
+    LARGEST,
+    MOST_COUNT,
+    MOST_EPSILON,
+    SMALLEST,
+    Composed,
+    Event,
+    Gaussian,
+    Laplace,
+    ZeroConcentrated,
+    compose,
+)
 
 CLOSE = 1e-7  # a real parameter is found to this relative accuracy
 STRIDE = 4  # by what factor a search walks before it halves
@@ -32,7 +43,7 @@ class Calibration:
     Attributes:
         value: The parameter; a whole number where one was asked for.
         event: What `value` makes.
-        achieved: The ε at the target's δ, or the ρ; its `upper` is at most the target (a ρ, to one part in 2^40).
+        achieved: The ε at the target's δ, or the ρ; its `upper` is at most the target.
 
     Example:
         >>> found = calibrate_noise(Gaussian, epsilon=1.0, delta=1e-6)
@@ -53,7 +64,7 @@ class Split:
         noise: The noise multiplier of each query, by name.
         events: The event of each query, by name.
         event: All of them, composed.
-        achieved: What they cost together; its `upper` is at most the target (a ρ, to one part in 2^40).
+        achieved: What they cost together; its `upper` is at most the target.
 
     Example:
         >>> split_budget({"count": 1.0, "mean": 3.0}, rho=0.5).event
@@ -405,17 +416,10 @@ class _Target:
     def cost(self, event: Event) -> Bracket:
         if self.delta is not None:
             return event.epsilon(self.delta)
-        zcdp = event.zcdp()
-        rho = zcdp.rho + zcdp.xi  # ξ + ρα ≤ (ξ+ρ)α, as α > 1
-        return Bracket(rho * (1 - ROUNDING), rho * (1 + ROUNDING), "zCDP")
-
-    @property
-    def most(self) -> float:
-        """The most that meets the target. A sum of ρ fills a budget to one part in 2^40, as a filter decides it."""
-        return self.limit * (MOST / WHOLE) if self.delta is None else self.limit
+        return _rho(event)
 
     def met(self, cost: float) -> bool:
-        return cost <= self.most
+        return cost <= self.limit
 
     def calibration(self, tried: _Tried) -> Calibration:
         """Return what was found, with both ends of its cost."""
@@ -425,6 +429,26 @@ class _Target:
         return (
             f"rho={self.limit:g}" if self.delta is None else f"epsilon={self.limit:g}, delta={scientific(self.delta)}"
         )
+
+
+def _rho(event: Event) -> Bracket:
+    """Bracket ρ + ξ, as ξ + ρα ≤ (ξ+ρ)α for α > 1, in fractions: a budget that is filled to the last bit is met.
+
+    Of Gaussian noise ρ is 1/2σ² exactly, and a claim is what it says; what others have is rounded.
+    """
+    low = high = Fraction(0)
+    for step, times in event.events if isinstance(event, Composed) else ((event, 1),):
+        if isinstance(step, Gaussian):
+            rho, rounding = 1 / (2 * Fraction(step.noise_multiplier) ** 2), Fraction(0)
+        else:
+            zcdp = step.zcdp()
+            rho = Fraction(zcdp.rho) + Fraction(zcdp.xi)
+            rounding = Fraction(0) if isinstance(step, ZeroConcentrated) else Fraction(ROUNDING)
+        low, high = low + times * rho * (1 - rounding), high + times * rho * (1 + rounding)
+    lower, upper = float(low), float(high)
+    lower = math.nextafter(lower, 0) if lower > low else lower
+    upper = math.nextafter(upper, math.inf) if upper < high else upper
+    return Bracket(lower, upper, "zCDP")
 
 
 class _Tried(NamedTuple):
@@ -478,7 +502,7 @@ def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, grain:
     """Return where to try next, on logarithmic scales: the secant, nudged to the middle so that both ends close in."""
     left, right = math.log(good.value), math.log(bad.value)
     middle = (left + right) / 2
-    under, over = good.upper / target.most, bad.upper / target.most
+    under, over = good.upper / target.limit, bad.upper / target.limit
     if bisect or not (0 < under < over < math.inf):
         return math.exp(middle)
     secant = left - math.log(under) * (right - left) / math.log(over / under)

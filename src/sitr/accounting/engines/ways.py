@@ -29,6 +29,7 @@ GENTLE = 1.3  # noise multipliers from which on one step's loss is no longer log
 MANY = 0.25  # of ε: where a single step makes less, many do
 FAIR = 1e-2  # where many steps make the loss, a bracket this narrow is not improved by ways made for a single one
 NEARLY = 0.1  # a bracket this narrow tells where to tune
+ENOUGH = 2 * MOST_WORK  # what a question may cost
 RETUNED = 3  # a way that was tuned elsewhere is asked again, so often at most
 
 Made = TypeVar("Made", bound=Bounds)
@@ -37,7 +38,7 @@ Made = TypeVar("Made", bound=Bounds)
 class Purse:
     """What a question may still cost, in multiplications."""
 
-    def __init__(self, work: float = MOST_WORK) -> None:
+    def __init__(self, work: float = ENOUGH) -> None:
         self.left = work
 
     def pays(self, bounds: Bounds) -> bool:

@@ -1,0 +1,52 @@
+"""Total and finite δ: one bridge, on the safe side in both directions."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from sitr.accounting.engines.delta import Failure, Finite, Found, Total
+from sitr.accounting.engines.mix import Mix
+from sitr.accounting.losses.atoms import nothing, two_point
+from tests.accounting.helpers import law
+
+shares = st.floats(0, 1, exclude_max=True)
+
+
+@law(200)
+@given(shares, shares, st.booleans())
+def test_the_total_holds_the_exact_one(mass, finite, stated):
+    found = Failure.about(mass, stated=stated).total(Found(Finite(finite), Finite(finite), "known"))
+    with mp.workdps(60):
+        truth = mpf(mass) + (1 - mpf(mass)) * mpf(finite)
+    assert found.lower <= truth <= found.upper <= 1
+    assert found.upper <= (1 + 1e-14) * float(truth) + 1e-320
+
+
+@law(200)
+@given(shares, shares, st.booleans())
+def test_what_is_left_of_a_total_holds_the_exact_rest(mass, total, stated):
+    least, most = Failure.about(mass, stated=stated).left(Total(total))
+    with mp.workdps(60):
+        truth = (mpf(total) - mpf(mass)) / (1 - mpf(mass))
+    assert least <= max(truth, 0) <= most or truth < 0
+    assert 0 <= least <= most
+
+
+def test_a_stated_mass_is_exact_and_a_computed_one_is_not():
+    once, twice = (Mix.of([(two_point(1.0, 0.001).forward, n)]).failure for n in (1, 2))
+    assert once == Failure(0.001, 0.001)
+    assert twice.lower < 1 - 0.999**2 < twice.upper
+    assert Mix.of([(nothing().forward, 1)]).failure == Failure(1.0, 1.0)
+
+
+def test_two_brackets_that_exclude_each_other_are_joined():
+    joined = Found(1.0, 2.0, "a").meet(Found(3.0, 4.0, "b"))
+    assert (joined.lower, joined.upper, joined.method) == (1.0, 4.0, "disagreement")
+
+
+@pytest.mark.parametrize("kind", ["lower", "upper"])
+def test_what_is_no_number_proves_nothing(kind):
+    ends = {"lower": 1.0, "upper": 2.0, kind: float("nan")}
+    found = Found(ends["lower"], ends["upper"], "a")
+    assert getattr(found, kind) == {"lower": 0.0, "upper": float("inf")}[kind]
