@@ -238,8 +238,10 @@ def leaf(draw: Drawing) -> Tree:
 def tree(draw: Drawing, depth: int = 3) -> Tree:
     """An event of any kind: a leaf, a composition, a sample, or the Rényi curve of one."""
     shape = draw.random.random()
-    if depth == 0 or shape < 0.2:
+    if depth == 0 or shape < 0.15:
         return leaf(draw)
+    if shape < 0.25:
+        return rare_steps(draw)
     if shape < 0.6:
         parts = [(tree(draw, depth - 1), draw.count()) for _ in range(draw.random.choice([1, 2, 2, 3]))]
         return Tree("Composed", (), tuple(parts))
@@ -247,6 +249,13 @@ def tree(draw: Drawing, depth: int = 3) -> Tree:
         return Tree("PoissonSampled", (("sampling_prob", draw.rate()),), ((tree(draw, depth - 1), 1),))
     delta = 0.0 if draw.chance(0.6) else draw.delta()
     return Tree("Renyi", (("delta", delta),), ((tree(draw, depth - 1), 1),))
+
+
+def rare_steps(draw: Drawing) -> Tree:
+    """Steps of a training run that rarely see a person, beside something else."""
+    noise = Tree("Gaussian", (("noise_multiplier", draw.rounded(draw.logs(0.4, 2))),))
+    step = Tree("PoissonSampled", (("sampling_prob", draw.rounded(draw.logs(1e-5, 0.05))),), ((noise, 1),))
+    return Tree("Composed", (), ((step, draw.count()), (leaf(draw), draw.random.choice([1, 1, 2, 5]))))
 
 
 # --- Questions --------------------------------------------------------------------------------------------------------

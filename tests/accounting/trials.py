@@ -73,6 +73,7 @@ class Campaign:
         except SitrError:  # a count beyond what is accepted, say
             self.checked["refused tree"] += 1
             return
+        questions += near_mass(tree, draw)
         for check in [*map(Answered, questions), *laws(tree, questions), *calibrations(draw)]:
             self.failures += self.check(check, tree)
 
@@ -87,6 +88,13 @@ class Campaign:
         self.slowest = sorted([*self.slowest, *meter.calls], key=lambda call: -call.seconds)[:10]
         self.checked["calls"] += len(meter.calls)
         return meter.failures
+
+
+def near_mass(tree, draw):
+    """ε at a δ not far above the mass at infinity, where little of δ is left for finite losses."""
+    mass = float(max(infinite_masses(tree)))
+    delta = mass * (1 + draw.logs(1e-6, 3))
+    return [Question("epsilon", delta)] if mass > 0 and delta < 1 and draw.chance(0.5) else []
 
 
 class Refused(Exception):
