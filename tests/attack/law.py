@@ -222,9 +222,10 @@ class Trial:
 
     def _weighed(self, asked: Asked, first: list[Vector], second: list[Vector]) -> None:
         """How near to its reach a plan came: a campaign in which nothing moves finds nothing."""
-        moved = [sum(moves(*pair)) / allowed(one)[0] for one, *pair in zip(asked.plan.measurements, first, second, strict=True)]
-        self.report.moved += max(moved, default=0) > 0
-        self.report.full += max(moved, default=0) >= 1
+        pairs = zip(asked.plan.measurements, first, second, strict=True)
+        farthest = max((sum(moves(*pair)) / allowed(one)[0] for one, *pair in pairs), default=0)
+        self.report.moved += farthest > 0
+        self.report.full += farthest >= 1
 
     def _failed(self, law: str, asked: Asked | None, said: str) -> None:
         self.report.add(Failure(law, self.world, asked, said))

@@ -21,7 +21,12 @@ from tests.attack.worlds import World
 
 BASES = ("visits",) * 5 + ("charges",) * 2 + ("drugs", "stays") + ("single",) * 2
 STEPS = ("codes", "codes where", "codes where", "regions", "regions where", "drugs", "per unit", "derive", "filter")
-PRICES: tuple[dict[str, float], ...] = ({"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1}, {"epsilon": 0.1})
+PRICES: tuple[dict[str, float], ...] = (
+    {"epsilon": 1.0},
+    {"epsilon": 1.0, "delta": 1e-6},
+    {"rho": 0.1},
+    {"epsilon": 0.1},
+)
 REFUSALS = 40  # in a row, after which the question is a plain count
 
 
@@ -128,7 +133,9 @@ class Asker:
         keys: dict[str, Any] = {}
         for _ in range(rng.choice([0, 0, 1, 1, 2])):
             if rng.random() < 0.4:
-                keys[f"by{len(keys)}"] = Writer(rng, table._schema).of(rng.choice(["boolean", "number", "string", "date"]))
+                keys[f"by{len(keys)}"] = Writer(rng, table._schema).of(
+                    rng.choice(["boolean", "number", "string", "date"])
+                )
                 continue
             name = rng.choice(table.columns)
             if name in names:
