@@ -317,14 +317,15 @@ class Maker:
         yield from self._owned(table, at, leaving, THEIRS, rng.choice([1, most, most + 1, 2 * most + 3, 3 * most + 6]))
         if self.adjacency == "replace_one":
             yield from self._owned(table, at, leaving, OTHERS, rng.choice([0, 1, most + 1, 2 * most + 3]))
-        yield from self._owned(table, at, None, NOBODYS, 6)
+        for nobody in (None, *(BROKEN if self.broken else ())):  # an id that is no text names nobody
+            yield from self._owned(table, at, nobody, NOBODYS, 5)
 
     def _leaving(self, people: list[Any]) -> Any:
         """The same person in every table."""
         return random.Random(f"leaving {self.seed}").choice(people)
 
     def _owned(self, table: Table, at: int, person: Any, part: str, count: int) -> Iterator[Tagged]:
-        alike = self._row(table) if self.rng.random() < 0.6 else None  # many equal rows, or all different
+        alike = self._row(table) if self.rng.random() < 0.4 else None  # many equal rows, or all different
         for _ in range(count):
             row = list(alike if alike is not None and self.rng.random() < 0.8 else self._row(table))
             row[at] = person
@@ -346,7 +347,7 @@ def made(seed: int, engine: str = "duckdb", reader: str | None = None) -> World:
     return Maker(seed, engine, chosen).world()
 
 
-READERS = ("frames", "frames", "frames", "parquet", "csv", "file")
+READERS = ("frames",) * 5 + ("parquet",) * 2 + ("csv",) * 2 + ("file",)
 
 
 def frame(table: Table, rows: list[Row]) -> pyarrow.Table:
