@@ -74,7 +74,8 @@ def attacked(part: Part, seconds: float) -> tuple[str, bool]:
         return str(attack), not attack.failures
     engines = ("duckdb", "postgresql")
     found = importlib.import_module("attack_expressions").run(part.count // len(engines), part.seed, engines)
-    text = f"expressions: {part.count:,} on {' and '.join(engines)}, {len(found)} differ; {time.monotonic() - began:.0f} s."
+    spent = time.monotonic() - began
+    text = f"expressions: {part.count:,} on {' and '.join(engines)}, {len(found)} differ; {spent:.0f} s."
     return "\n".join([*found[:5], text]), not found
 
 

@@ -1,6 +1,6 @@
 """Random plans on neighbouring databases: the law of `tests/attack/law.py`, for as long as one likes, on every engine.
 
-    python benchmarks/attack_plans.py --engine postgresql --seed 600 --plans 3000
+python benchmarks/attack_plans.py --engine postgresql --seed 600 --plans 3000
 """
 
 from __future__ import annotations

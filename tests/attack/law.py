@@ -17,7 +17,6 @@ from typing import Any
 
 import ibis
 
-import sitr.tables.source
 from sitr.errors import AccuracyWarning, EngineFailed, PrivacyWarning, SitrError
 from sitr.query.execution import Execution
 from sitr.query.planner import Plan
@@ -91,14 +90,21 @@ def ordered_by_content(self: Emitter, table: Any, row_id: str | None) -> Any:
 @contextmanager
 def coupled() -> Iterator[None]:
     """Let every run choose the same rows of a unit; queries are kept, as each is run on three databases."""
-    originals = Emitter._order, Source.guarded, sitr.tables.source.KEPT
+    originals = Emitter._order, Source.guarded, Source._written
     Emitter._order = ordered_by_content  # type: ignore[method-assign]
     Source.guarded = _overheard(Source.guarded)  # type: ignore[method-assign]
-    sitr.tables.source.KEPT = 10_000
+    Source._written = _kept  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Emitter._order, Source.guarded, sitr.tables.source.KEPT = originals  # type: ignore[method-assign]
+        Emitter._order, Source.guarded, Source._written = originals  # type: ignore[method-assign]
+
+
+def _kept(self: Source, tally: Any, key: Any = None, *, empty: bool = False) -> Any:
+    """The query of a tally, written once: the key is the same throughout."""
+    if (id(tally), empty) not in self._queries:
+        self._queries[id(tally), empty] = tally, self._emitter(key, empty=empty).tally(tally)
+    return self._queries[id(tally), empty][1]
 
 
 def _overheard(guarded: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,9 +228,10 @@ class Trial:
 
     def _weighed(self, asked: Asked, first: list[Vector], second: list[Vector]) -> None:
         """How near to its reach a plan came: a campaign in which nothing moves finds nothing."""
-        moved = [sum(moves(*pair)) / allowed(one)[0] for one, *pair in zip(asked.plan.measurements, first, second, strict=True)]
-        self.report.moved += max(moved, default=0) > 0
-        self.report.full += max(moved, default=0) >= 1
+        pairs = zip(asked.plan.measurements, first, second, strict=True)
+        farthest = max((sum(moves(*pair)) / allowed(one)[0] for one, *pair in pairs), default=0)
+        self.report.moved += farthest > 0
+        self.report.full += farthest >= 1
 
     def _failed(self, law: str, asked: Asked | None, said: str) -> None:
         self.report.add(Failure(law, self.world, asked, said))

@@ -14,6 +14,7 @@ from sitr.query.planner import Plan
 from sitr.session.database import Database
 from sitr.session.question import Question
 from sitr.session.table import PrivateTable
+from sitr.tables.domains import Domain
 from sitr.tables.expressions import Column
 from tests.attack.expressions import Writer
 from tests.attack.texts import Unwritten, query_text
@@ -21,7 +22,12 @@ from tests.attack.worlds import World
 
 BASES = ("visits",) * 5 + ("charges",) * 2 + ("drugs", "stays") + ("single",) * 2
 STEPS = ("codes", "codes where", "codes where", "regions", "regions where", "drugs", "per unit", "derive", "filter")
-PRICES: tuple[dict[str, float], ...] = ({"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.1}, {"epsilon": 0.1})
+PRICES: tuple[dict[str, float], ...] = (
+    {"epsilon": 1.0},
+    {"epsilon": 1.0, "delta": 1e-6},
+    {"rho": 0.1},
+    {"epsilon": 0.1},
+)
 REFUSALS = 40  # in a row, after which the question is a plain count
 
 
@@ -126,11 +132,13 @@ class Asker:
         names: list[str] = []
         listed: dict[str, list[Any]] = {}
         keys: dict[str, Any] = {}
-        for _ in range(rng.choice([0, 0, 1, 1, 2])):
+        for _ in range(rng.choice([0, 1, 1, 1, 2])):
             if rng.random() < 0.4:
-                keys[f"by{len(keys)}"] = Writer(rng, table._schema).of(rng.choice(["boolean", "number", "string", "date"]))
+                keys[f"by{len(keys)}"] = Writer(rng, table._schema).of(
+                    rng.choice(["boolean", "number", "string", "date"])
+                )
                 continue
-            name = rng.choice(table.columns)
+            name = rng.choice(_public(table) if rng.random() < 0.6 else table.columns)
             if name in names:
                 continue
             names.append(name)
@@ -178,6 +186,16 @@ class Asker:
                 {"max_groups_per_unit": rng.choice([1, 2]), "max_rows_per_group": rng.choice([1, 2])},
             ]
         )
+
+
+def _public(table: PrivateTable) -> list[str]:
+    """The columns whose few values are public, so that every group of them is in the answer; or all."""
+    few = [name for name, one in table._schema.items() if one.kind == "boolean" or one.categories or _is_narrow(one)]
+    return few or list(table.columns)
+
+
+def _is_narrow(domain: Domain) -> bool:
+    return domain.kind == "number" and domain.step == 1 and domain.bounded and domain.span[1] - domain.span[0] < 10
 
 
 def planned(question: Question, price: dict[str, float]) -> Plan:

@@ -14,7 +14,7 @@ from sitr.tables.expressions import Case, Coalesce, Expression, Logic, Not
 from sitr.tables.relations import Derive, Filter, Join, PerUnit, Relation, Select
 from tests.attack.houses import closed, house
 from tests.attack.law import Failure, Report, Trial, coupled
-from tests.attack.questions import Asked, planned
+from tests.attack.questions import planned
 from tests.attack.texts import Unwritten, query_text
 from tests.attack.worlds import FIRST, World
 
@@ -76,7 +76,9 @@ def _shorter(query: Query) -> Iterator[Query]:
         yield replace(query, groupings=query.groupings[:at] + query.groupings[at + 1 :])
     for at, one in enumerate(query.groupings):
         for value in _parts(one.value):
-            yield replace(query, groupings=(*query.groupings[:at], replace(one, value=value), *query.groupings[at + 1 :]))
+            yield replace(
+                query, groupings=(*query.groupings[:at], replace(one, value=value), *query.groupings[at + 1 :])
+            )
     for name, aggregate in query.aggregates.items():
         for value in _parts(aggregate.value):
             yield replace(query, aggregates={**query.aggregates, name: replace(aggregate, value=value)})

@@ -36,7 +36,7 @@ def measurer(plan: Plan, source: DuckDB, key: int) -> Callable[[], list[Vector]]
 
 
 def measured(plan: Plan, one: Any, tables: Mapping[int, Any]) -> Vector:
-    """Return the exact vector of a measurement, from what the engine returned for each tally, by the tally's identity."""
+    """Return the exact vector of a measurement, from what the engine returned, by the identity of the tally."""
     if isinstance(one, (Sums, Units, Groups)):
         assert plan.tally is not None
         return _of_main(plan, one, tables[id(plan.tally)])
@@ -61,9 +61,7 @@ def _of_main(plan: Plan, one: Sums | Units | Groups, table: Any) -> Vector:
         return dict(zip(groups, _whole(table, column).tolist(), strict=True))
     moments = {powers: _whole(table, f"sum{plan.tally.sums.index(powers)}") for powers in one.design.sums}
     statistics = one.design.statistics(moments, one.widths)
-    return {
-        (group, at): int(statistics[row, at]) for row, group in enumerate(groups) for at in range(one.design.count)
-    }
+    return {(group, at): int(statistics[row, at]) for row, group in enumerate(groups) for at in range(one.design.count)}
 
 
 def moves(first: Vector, second: Vector) -> list[int]:
