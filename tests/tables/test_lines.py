@@ -172,6 +172,11 @@ def test_a_unit_that_is_written_in_two_ways_is_one(folder):
     assert found == Counter({34: 3, 1000: 1, None: 4})
 
 
+def test_a_number_that_is_very_long_is_missing(folder):
+    rows = [b"1" * 999 + b"," + b"a" * 5000 + b"," + b"0." + b"5" * 900, b"2,b," + b"0." + b"5" * 999]
+    assert read(folder, of(*rows)) == Counter([(None, "a" * 5000, 5 / 9), (2, "b", None)])
+
+
 def test_a_line_that_repeats_the_first_is_no_row(folder):
     for before in (b"", b"\xef\xbb\xbf"):
         assert read(folder, before + of(*PLAIN[:3], b"who,text,x", *PLAIN[3:])) == ROWS

@@ -14,10 +14,11 @@ from .declaration import Table
 from .dialect import Dialect, Value, type_of
 
 # No sign here means anything else to one engine's expressions than to another's: no \d, no \s, and no $, behind which
-# a line may end.
+# a line may end. And no text matches in two ways, which Java would try one by one.
 BLANK = r"[ \t\x0b\x0c]*"
-NUMBER = rf"\A{BLANK}([+-]?)([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?{BLANK}\z"
-SHORT = rf"\A{BLANK}([+-]?)([0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE]([+-]?[0-9]{{1,2}}))?{BLANK}\z"
+DIGITS = "[0-9]+(?:[.][0-9]*)?|[.][0-9]+"
+NUMBER = rf"\A{BLANK}[+-]?(?:{DIGITS})(?:[eE][+-]?[0-9]+)?{BLANK}\z"
+SHORT = rf"\A{BLANK}([+-]?)({DIGITS})(?:[eE]([+-]?[0-9]{{1,2}}))?{BLANK}\z"
 WHOLE = "^[0-9]*"  # what stands before the point
 ZEROS = "0" * 140  # more than an exponent of two digits moves a point by, and as many as a decimal has digits
 YEAR = "[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9]"
@@ -57,7 +58,8 @@ def value_of(cell: Value, kind: str, dialect: Dialect, zone: str) -> Value:
     - A date is YYYY-MM-DD, in the years 1 to 9999, and what follows of a time without an offset is left out.
     - A timestamp is such a date, and after a blank or a T may have hh:mm, hh:mm:ss or hh:mm:ss.f, of which six digits
       are read. One with an offset (Z, +03, +0300, +03:00) is a moment, and is read on the clock of `zone`.
-    - Blanks around any of them do not count. A string is what stands there.
+    - Blanks around any of them do not count. A string is what stands there. Of any other type, a cell of more than a
+      thousand signs is missing (`lines`): engines take very long to find that it is no number.
     """
     read = {"boolean": _boolean, "string": _string, "date": _date, "float": _float}.get(kind)
     if read is not None:

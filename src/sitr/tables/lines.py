@@ -25,6 +25,7 @@ from .dialect import Value
 
 BLOCK = 2**22  # bytes that are read at once
 LONGEST_LINE = 2**20  # bytes; a longer one is left out
+LONGEST_CELL = 1000  # signs, unless it is a text; a longer one is missing
 QUOTE, END = '"', "\n"
 MARK = "\ufeff"  # that some programs put at the beginning of a file
 SEPARATORS = ",;\t|"
@@ -105,7 +106,11 @@ def columns_of(cells: Value, head: str, table: Table) -> dict[str, Value]:
     Separators between quotes stand as ends of lines until here.
     """
     names, separator = names_of(head), separator_of(head)
-    return {name: _cell(cells[names.index(name)], separator) for name in table.columns if names.count(name) == 1}
+    there = {name: column for name, column in table.columns.items() if names.count(name) == 1}
+    return {
+        name: _cell(cells[names.index(name)], separator, LONGEST_LINE if column.type == "string" else LONGEST_CELL)
+        for name, column in there.items()
+    }
 
 
 def _first(file: Any) -> bytes:
@@ -153,11 +158,11 @@ def _quoted(lines: pyarrow.StringArray, separator: str) -> pyarrow.StringArray:
     return pyarrow.StringArray.from_buffers(len(lines), offsets, pyarrow.py_buffer(signs), offset=lines.offset)
 
 
-def _cell(cell: Value, separator: str) -> Value:
+def _cell(cell: Value, separator: str, longest: int) -> Value:
     whole = cell.startswith(QUOTE) & cell.endswith(QUOTE)
     inner = cell.substr(1, cell.length() - 2).replace(QUOTE * 2, QUOTE)
     return ibis.cases(
-        (cell.isin(["", QUOTE * 2]) | cell.contains(NO_TEXT), ibis.null("string")),
+        (cell.isin(["", QUOTE * 2]) | cell.contains(NO_TEXT) | (cell.length() > longest), ibis.null("string")),
         (whole, inner.replace(END, separator)),
         (cell.contains(END), cell.replace(END, separator)),
         else_=cell,
