@@ -15,6 +15,7 @@ from ..display import counted, reckoned, rounded_up, scientific
 from ..errors import InvalidArgument
 from ..tables.relations import one_row_per_unit, per_unit_within
 from .aggregates import COUNTS, Aggregate
+from .answer import IN_MEMORY
 from .designs import Total
 from .estimates import Estimated, additive, of_sums
 from .facts import Facts
@@ -51,6 +52,7 @@ class Explanation:
         remaining: For each budget, what is left now and after; as text.
         queries: What the engine will be asked.
         notes: Remarks.
+        lasting: Whether the ledger that a release is charged to outlives the process; one in memory does not.
     """
 
     plan: Plan
@@ -64,10 +66,12 @@ class Explanation:
     remaining: Mapping[str, tuple[str, str]]
     queries: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    lasting: bool = True
 
     def __str__(self) -> str:
         lines = [self._cost(), "", *self._measurements(), "", *self._errors(), self._bounding()]
-        return "\n".join([*lines, *budget_lines(self.remaining), *self.notes])
+        lines += [*budget_lines(self.remaining), *self.notes]
+        return "\n".join(lines if self.lasting else [*lines, IN_MEMORY])
 
     def __repr__(self) -> str:
         return f"Explanation({self._cost()})"

@@ -18,7 +18,7 @@ from ..errors import (
     LedgerError,
     OperationTaken,
 )
-from ..query.answer import IN_MEMORY, Answer
+from ..query.answer import Answer
 from ..query.execution import Execution
 from ..query.explanation import NO_FIT, Explanation, bounding, expected_sizes, explained
 from ..query.facts import Facts
@@ -112,10 +112,9 @@ class Question:
         forecast = self.forecast()
         found = explained(made, target, facts, forecast.remaining(made.event), queries, notes)
         remarks = unlisted(self.query, database.declared)
-        remarks += (IN_MEMORY,) if database.ledger.in_memory else ()
         if NO_FIT in (after for _, after in found.remaining.values()):
             remarks += (f"This does not fit: {forecast.advice(target)}",)
-        return replace(found, notes=(*found.notes, *remarks))
+        return replace(found, notes=(*found.notes, *remarks), lasting=not database.ledger.in_memory)
 
     def forecast(self, *, purpose: str | None = None) -> Forecast:
         """Return what the budgets that this falls under have left, and how much of it they pay for.
