@@ -190,7 +190,8 @@ class Answers:
         from .events import Concentrated
 
         self._refuse_infinite_mass("CDP")
-        pieces = [(concentrated_of(part), count) for part, count in self.parts]
+        with np.errstate(all="ignore"):
+            pieces = [(concentrated_of(part), count) for part, count in self.parts]
         mu = math.fsum(count * piece[0] for piece, count in pieces)
         tau = math.sqrt(math.fsum(count * piece[1] ** 2 for piece, count in pieces))
         return Concentrated(mu, tau, adjacency=self.adjacency)
