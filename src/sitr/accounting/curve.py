@@ -74,10 +74,9 @@ class Answers:
         deltas = _validate.reals("delta", delta, 0, 1, open_high=True)
         return _brackets(deltas, lambda d: self._orders.epsilon(Total(d)))
 
-    def _upper_epsilon(self, delta: float) -> float:
-        """Return the upper end of `epsilon`, without the work that the other end takes: for a search."""
-        with np.errstate(all="ignore"):
-            return self._orders.epsilon(Total(delta), only_upper=True).upper
+    def _upper_epsilon(self, delta: float) -> Bracket:
+        """Return `epsilon` for a search, which needs its upper end: the lower one is 0 where it would be more work."""
+        return _brackets(np.asarray(delta), lambda d: self._orders.epsilon(Total(d), only_upper=True))
 
     def delta(self, epsilon: ArrayLike) -> Bracket:
         """Return the least δ for which (ε,δ)-DP holds: the privacy profile (THEORY 1.3).
