@@ -262,6 +262,7 @@ def test_a_largest_loss_that_is_a_quotient_is_rounded_outwards():
         PoissonSampled(LossDistribution([-0.5, 0.1], [0.3, 0.2], 0.5) * 3, 0.1),
         PoissonSampled(ZeroConcentrated(rho=0.0, xi=1.1), 0.5),
         Renyi([(3.0, 0.1)]).group(4),
+        LossDistribution([0.0936], [1.0]) + PoissonSampled(PureDP(1e4), 0.5) + Renyi(formula=Gaussian(1.0)),
     ],
 )
 @pytest.mark.parametrize("ask", ["delta", "epsilon", "tradeoff"])

@@ -409,9 +409,9 @@ class _Target:
             _validate.real("delta", delta, 0, 1, open_high=True),
         )
 
-    def upper(self, event: Event) -> float:
-        """The upper end of the cost alone, which is what a search asks for."""
-        return event._upper_epsilon(self.delta) if self.delta is not None else float(self.cost(event).upper)
+    def searched(self, event: Event) -> Bracket:
+        """The cost for a search, which asks for the upper end: the lower one may be 0."""
+        return event._upper_epsilon(self.delta) if self.delta is not None else self.cost(event)
 
     def cost(self, event: Event) -> Bracket:
         if self.delta is not None:
@@ -423,7 +423,7 @@ class _Target:
 
     def calibration(self, tried: _Tried) -> Calibration:
         """Return what was found, with both ends of its cost."""
-        return Calibration(tried.value, tried.event, self.cost(tried.event))
+        return Calibration(tried.value, tried.event, tried.cost if tried.cost.lower > 0 else self.cost(tried.event))
 
     def __str__(self) -> str:
         return (
@@ -452,11 +452,15 @@ def _rho(event: Event) -> Bracket:
 
 
 class _Tried(NamedTuple):
-    """A value of the parameter, the event it makes, and the upper end of what that costs."""
+    """A value of the parameter, the event it makes, and what that costs: its upper end, if not both."""
 
     value: float
     event: Event
-    upper: float
+    cost: Bracket
+
+    @property
+    def upper(self) -> float:
+        return float(self.cost.upper)
 
 
 def _search(
@@ -513,7 +517,7 @@ def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, grain:
 def _attempt(make: Callable[..., Event], value: float, target: _Target) -> _Tried:
     _check_callable("make", make)
     event = _check_event("make(value)", make(value))
-    return _Tried(value, event, target.upper(event))
+    return _Tried(value, event, target.searched(event))
 
 
 def _out_of_reach(nearest: _Tried, low: float, high: float, target: _Target) -> CannotCalibrate:

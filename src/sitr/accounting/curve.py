@@ -74,10 +74,9 @@ class Answers:
         deltas = _validate.reals("delta", delta, 0, 1, open_high=True)
         return _brackets(deltas, lambda d: self._orders.epsilon(Total(d)))
 
-    def _upper_epsilon(self, delta: float) -> float:
-        """Return the upper end of `epsilon`, without the work that the other end takes: for a search."""
-        with np.errstate(all="ignore"):
-            return self._orders.epsilon(Total(delta), only_upper=True).upper
+    def _upper_epsilon(self, delta: float) -> Bracket:
+        """Return `epsilon` for a search, which needs its upper end: the lower one is 0 where it would be more work."""
+        return _brackets(np.asarray(delta), lambda d: self._orders.epsilon(Total(d), only_upper=True))
 
     def delta(self, epsilon: ArrayLike) -> Bracket:
         """Return the least δ for which (ε,δ)-DP holds: the privacy profile (THEORY 1.3).
@@ -190,7 +189,8 @@ class Answers:
         from .events import Concentrated
 
         self._refuse_infinite_mass("CDP")
-        pieces = [(concentrated_of(part), count) for part, count in self.parts]
+        with np.errstate(all="ignore"):
+            pieces = [(concentrated_of(part), count) for part, count in self.parts]
         mu = math.fsum(count * piece[0] for piece, count in pieces)
         tau = math.sqrt(math.fsum(count * piece[1] ** 2 for piece, count in pieces))
         return Concentrated(mu, tau, adjacency=self.adjacency)

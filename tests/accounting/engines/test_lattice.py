@@ -3,10 +3,11 @@
 import math
 
 import mpmath
+import numpy as np
 import pytest
 
 from sitr.accounting import LossDistribution, RandomizedResponse
-from sitr.accounting.engines.lattice import AtomSum, enumerated
+from sitr.accounting.engines.lattice import AtomSum, _decaying_sums, enumerated
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.losses import pairs
 from tests.accounting.helpers import holds_epsilon, narrow
@@ -47,3 +48,20 @@ def test_a_loss_that_is_listed_twice_counts_twice():
     once = LossDistribution([1.0, -1.0], [high, low]) * 2
     for epsilon in (0.0, 0.5, 1.5):
         assert float(twice.delta(epsilon)) == pytest.approx(float(once.delta(epsilon)), rel=1e-9)
+
+
+def test_a_sum_that_decays_is_right_however_long_and_steep_it_is():
+    masses = np.array([0.5, 0.25, 0.125, 0.125])
+    for rate in (1e-9, 0.1, 5.0, 400.0, 1e4):
+        found = _decaying_sums(masses, rate)
+        truth = [math.fsum(m * math.exp(-rate * k) for k, m in enumerate(masses[j:])) for j in range(4)]
+        assert found == pytest.approx(truth, rel=1e-13)
+    long = _decaying_sums(np.ones(100_000), 0.01)
+    assert long[0] == pytest.approx(1 / -math.expm1(-0.01), rel=1e-12)
+
+
+def test_far_below_the_tilted_mode_delta_is_still_the_sum():
+    """Losses that spread over thousands: the mode of the tilted law lies farther from ε than e^x has numbers for."""
+    event, delta = RandomizedResponse(p=0.6649939858595911, k=5) * 1921754, 1.7949971236016687e-08
+    found = event.epsilon(delta)
+    assert event.delta(found.upper).lower <= delta <= event.delta(found.lower).upper

@@ -11,7 +11,6 @@ from sitr.accounting import (
     Laplace,
     PoissonSampled,
     PureDP,
-    Renyi,
     ZeroConcentrated,
 )
 from sitr.accounting.engines.line import Grid, Line
@@ -81,7 +80,6 @@ HEAVY = [
     lambda: PoissonSampled(PoissonSampled(Gaussian(0.3), 7e-8) + PoissonSampled(Laplace(0.5), 0.01) * 9, 0.7).delta(
         0.1
     ),
-    lambda: (PoissonSampled(Renyi([(1.5, 3.0)]), 0.01) * 5 + Laplace(1.0)).tradeoff(0.3),
     lambda: (PoissonSampled(ZeroConcentrated(50.0), 0.3) + PoissonSampled(Gaussian(0.2), 1e-5) * 9).epsilon(1e-9),
 ]
 

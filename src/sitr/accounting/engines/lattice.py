@@ -21,6 +21,7 @@ from .line import ALIAS
 from .mix import Mix, log_kappa
 
 LONGEST = 1 << 21
+STEEPEST = 300.0  # nats over which exponentials are summed at once
 MOST_ATOMS = 300_000
 MOST_SUMS = 4096  # of several losses of one law, counted one by one
 
@@ -56,27 +57,19 @@ class LatticeSum:
         self.error = float(np.mean(np.abs(spectrum))) * self.noise + 16 * UNIT * math.log2(size) * float(
             np.sqrt(np.sum(masses**2))
         )
-        self.masses = masses
         self.outside = _outside(mix, c, float(self.losses[0]), float(self.losses[-1]))
-        self._tails()
-
-    def _tails(self) -> None:
-        """Cumulate from the top: Σ f e^{-c(l - ref)} and Σ f e^{-(1+c)(l - ref)}."""
-        kept = np.argmax(self.masses)
-        self.ref = float(self.losses[kept])
-        distance = np.maximum(self.losses - self.ref, -600 / (1 + self.c))
-        plain = self.masses * np.exp(-self.c * distance)
-        other = self.masses * np.exp(-(1 + self.c) * distance)
-        self.plain = np.append(np.cumsum(plain[::-1])[::-1], 0.0)
-        self.other = np.append(np.cumsum(other[::-1])[::-1], 0.0)
+        # Σ f e^{-c(l - l_j)} and Σ f e^{-(1+c)(l - l_j)} over all l from l_j on
+        self.plain, self.other = (_decaying_sums(masses, rate * spacing) for rate in (c, 1 + c))
 
     def _value(self, epsilon: float) -> tuple[float, float]:
         """Return δ(ε) and the bound on its error, both over e^{K(c) - cε}."""
         j = int(np.searchsorted(self.losses, epsilon, side="right"))
-        gap = epsilon - self.ref
-        value = math.exp(min(self.c * gap, 700)) * (self.plain[j] - math.exp(min(gap, 700.0)) * self.other[j])
+        if j == self.losses.size:
+            return 0.0, self.error
+        gap = float(self.losses[j]) - epsilon
+        plain, other = math.exp(-self.c * gap) * self.plain[j], math.exp(-(1 + self.c) * gap) * self.other[j]
         room = 1 / -math.expm1(-self.c * self.spacing)
-        return value, self.error * room + self.noise * max(value, 0.0)
+        return plain - other, self.error * room + self.noise * max(plain - other, 0.0) + 16 * UNIT * abs(plain)
 
     def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""
@@ -98,10 +91,26 @@ class LatticeSum:
             value, _ = self._value(float(self.losses[middle]))
             above = value > 0 and math.log(value) + self.base - self.c * float(self.losses[middle]) > log_delta
             low, high = (middle, high) if above else (low, middle)
-        level = math.exp(min(log_delta - self.base + self.c * self.ref, 700.0))
+        top = float(self.losses[high])
+        level = math.exp(min(log_delta - self.base + self.c * top, 700.0))
         remaining = (self.plain[high] - level) / self.other[high] if self.other[high] > 0 else 0.0
-        inside = self.ref + math.log(remaining) if remaining > 0 else float(self.losses[low])
-        return min(max(inside, float(self.losses[low])), float(self.losses[high]))
+        inside = top + math.log(remaining) if remaining > 0 else float(self.losses[low])
+        return min(max(inside, float(self.losses[low])), top)
+
+
+def _decaying_sums(masses: Floats, rate: float) -> Floats:
+    """Return Σ_{i ≥ j} masses[i] e^{-rate (i-j)} for every j, by rows so short that no exponential overflows."""
+    width = max(min(int(STEEPEST / rate), masses.size), 1)
+    rows = np.zeros((-(-masses.size // width), width))
+    rows.flat[: masses.size] = masses
+    falls = np.exp(-rate * np.arange(width))
+    sums = np.cumsum((rows * falls)[:, ::-1], axis=1)[:, ::-1] / falls
+    carried, carry = np.zeros(rows.shape[0]), 0.0
+    for row in range(rows.shape[0] - 1, -1, -1):
+        carried[row] = carry
+        carry = float(sums[row, 0]) + math.exp(-rate * width) * carry
+    sums += carried[:, None] * np.exp(-rate * (width - np.arange(width)))
+    return np.asarray(sums.ravel()[: masses.size])
 
 
 def lattice_sum(mix: Mix, c: float, log_main: float) -> LatticeSum | None:

@@ -220,7 +220,7 @@ def minimise(
         seen[u] = height(math.exp(u))
         return seen[u]
 
-    u, step = math.log(min(max(start, 1e-20), 1e20)), 0.7
+    u, step = 0.0 if math.isnan(start) else math.log(min(max(start, 1e-20), 1e20)), 0.7
     here = at(u)
     while math.isinf(here) and u > -60:  # tilts so steep that nothing is known of them
         u -= step

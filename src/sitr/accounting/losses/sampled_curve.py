@@ -18,6 +18,7 @@ from .law import Complexes, Floats, Loss, Pair, log_sum_exp, mean_excess
 
 PANELS = 256  # of a rule at most; where they are not enough, the law is cut into cells
 CELLS = 4096  # whose masses are spread to their ends
+LARGE = 30.0  # a loss under minus this is no small difference of large numbers
 FARTHEST = 700.0  # beyond, e^l is no number, and r is q e^l
 # The 16-point Gauss–Legendre rule on [-1, 1], to the last digit: its positive nodes, and their weights.
 NODES = (
@@ -95,7 +96,7 @@ class SampledCurve(Loss):
     @cached_property
     def _mean(self) -> float:
         law = self._law(self._panels(0.0))
-        if self.pair.forward.infinite_mass or self.pair.backward.infinite_mass:
+        if self.pair.forward.infinite_mass or self.pair.backward.infinite_mass or law.smallest < -LARGE:
             return law.mean()
         return float(np.sum(np.exp(law.logs) * mean_excess(law.losses)))
 
