@@ -2,7 +2,7 @@
 
     python benchmarks/attack_accounting.py --trees 10000 --seed 0 --seconds 1500
 
-Ten thousand trees take about twenty-five minutes on one core. The run ends when the trees are done or the seconds are
+Ten thousand trees take half an hour to an hour on one core. The run ends when the trees are done or the seconds are
 over, and says with which seed to go on. It ends with 1 if a bracket missed the truth, two answers contradicted each
 other, something other than an error of ours was raised, a warning was heard, or a call took more than 2 s or 1 GB.
 """

@@ -17,7 +17,7 @@ from tests.accounting.trees import Tree, drawn
 from tests.accounting.trials import NEAR, Answered, Campaign, Failure, shrunk
 from tests.accounting.truths import black_box, guaranteed, truth_of
 
-BATCHES, BATCH = 8, 25  # `make bench ROOM=attack` tries deeper trees, and ten thousand of them
+BATCHES, BATCH = 6, 20  # `make bench ROOM=attack` tries deeper trees, and ten thousand of them
 HUNDRED = 100
 
 
@@ -43,7 +43,7 @@ def _forget():
 def test_no_tree_is_answered_falsely(batch):
     campaign = Campaign(seconds=None)
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
-        campaign.run(seed, deepest=1)
+        campaign.run(seed, deepest=1, laws_too=seed % 5 == 0)
     assert not campaign.failures, "\n".join(map(str, campaign.failures))
 
 
@@ -113,7 +113,7 @@ def sampled_more_rarely(planting):
 def test_a_planted_fault_is_found_within_a_hundred_trees(planting, plant):
     plant(planting)
     campaign = Campaign(seconds=None)
-    found = (campaign.run(seed, deepest=1) or campaign.failures for seed in range(HUNDRED))
+    found = (campaign.run(seed, deepest=1, laws_too=False) or campaign.failures for seed in range(HUNDRED))
     assert any(failure.kind.startswith("false") for failures in found for failure in failures)
 
 

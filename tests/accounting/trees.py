@@ -138,7 +138,7 @@ class Drawing:
 
     def epsilon(self, most=1e4):
         if self.chance(0.12):
-            return self.random.choice([0.0, 1e-300, 1e-9, 1e-3, min(700.0, most), most, self.logs(1e-12, most)])
+            return self.random.choice([0.0, 1e-30, 1e-9, 1e-3, min(700.0, most), most, self.logs(1e-12, most)])
         return self.rounded(self.logs(0.01, 12))
 
     def delta(self):
