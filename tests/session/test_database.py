@@ -13,6 +13,7 @@ from sitr.session.database import create_budgets, ledger_url
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from sitr.tables.relations import Scan
+from tests.ledger import cluster
 from tests.tables import clinic
 
 
@@ -117,10 +118,10 @@ def test_a_book_in_memory_says_that_nothing_lasts():
         assert "nothing was charged" in question.release(epsilon=1, operation="q1").charged
 
 
-def _begun(tmp_path, anchor=""):
+def _begun(tmp_path, anchor="", book="book.db"):
     pyarrow.parquet.write_table(clinic.visits(), tmp_path / "visits.parquet")
     (tmp_path / "clinic.toml").write_text(
-        'sitr = 1\nname = "clinic"\n[ledger]\nurl = "book.db"\n' + anchor + "[budgets.clinic]\nepsilon = 10.0\n"
+        f'sitr = 1\nname = "clinic"\n[ledger]\nurl = "{book}"\n' + anchor + "[budgets.clinic]\nepsilon = 10.0\n"
         '[tables.visits]\nsource = "visits.parquet"\nunit = "row"\n[tables.visits.columns.urgent]\ntype = "boolean"\n'
     )
     begin(tmp_path / "clinic.toml").close()
@@ -158,3 +159,16 @@ def test_a_book_that_was_rolled_back_is_refused_by_its_anchor(tmp_path, declared
 def test_an_anchor_is_for_a_book_that_is_opened_here(tmp_path):
     with Ledger.open("memory://") as book, pytest.raises(InvalidArgument, match="open already"):
         opened(clinic.declared(), ledger=book, anchor=tmp_path / "anchor", frames=clinic.frames())
+
+
+@pytest.mark.skipif(not cluster.installed(), reason=cluster.MISSING)
+def test_a_large_answer_is_kept_beside_the_declaration_of_a_book_on_a_server(tmp_path):
+    """It would be refused by the book itself, once it was charged."""
+    path = _begun(tmp_path, book=cluster.shared().fresh_database())
+    with sitr.open(path, analyst="amina") as database:
+        visits = database.table("visits")
+        groups = visits.derive(one=visits["urgent"].choose(1, 0)).group_by("one", values={"one": range(60_000)})
+        question = groups.aggregate(n=sitr.count())
+        answer = question.release(epsilon=1, operation="many")
+        assert question.release(epsilon=1, operation="many").value == answer.value
+    assert len(list((tmp_path / "clinic.answers").iterdir())) == 1

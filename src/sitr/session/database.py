@@ -175,7 +175,17 @@ def _book(declared: Declaration, ledger: Ledger | str | Path | None, anchor: str
 def declared_book(declared: Declaration, anchor: str | Path | None = None) -> Ledger:
     """Open the declared ledger, held to an anchor: the declared one unless told."""
     anchor = declared_anchor(declared) if anchor is None else anchor
-    return Ledger.open(ledger_url(declared), create=False, expect=declared.ledger_id, anchor=anchor)
+    url, answers = ledger_url(declared), declared_answers(declared)
+    return Ledger.open(url, create=False, expect=declared.ledger_id, anchor=anchor, answers=answers)
+
+
+def declared_answers(declared: Declaration) -> Path | None:
+    """Return the folder of large answers: of a book on a server, beside the declaration; of a file, beside that.
+
+    Without one, an answer too large for the book itself would be refused after it was charged.
+    """
+    on_server = str(declared.ledger).startswith("postgresql")
+    return declared.folder / f"{declared.name}.answers" if on_server else None
 
 
 def declared_anchor(declared: Declaration) -> Path | None:
