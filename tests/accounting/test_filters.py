@@ -702,3 +702,16 @@ def test_the_filter_that_is_chosen_promises_what_was_asked_for_and_hardly_less(e
     assert delta * share * (1 - 1e-9) <= book.delta * (1 + 2.0**-39) <= delta * share
     beside = [choose_filter(epsilon, delta, delta_share=share, alpha=1 + (book.alpha - 1) * by) for by in (0.98, 1.02)]
     assert book.epsilon / book.alpha >= max(one.epsilon / one.alpha for one in beside)
+
+
+def test_what_is_charged_of_delta_is_never_under_it():
+    """A stated mass is charged as stated, to the unit; one that was computed, with what rounding may have taken."""
+    stated = ZeroConcentrated(1.0, delta=2**-20)
+    assert ZCDPFilter(8.0, 8 * 2**-20).units(stated)[1] == 2**57
+    for count in (3, 7, 1000):
+        for event in (stated, ApproximateDP(0.0, 1e-5), PoissonSampled(ApproximateDP(0.1, 1e-5), 0.3)):
+            one = Fraction(1e-5) * (Fraction(0.3) if isinstance(event, PoissonSampled) else 1)
+            one = Fraction(1, 2**20) if event is stated else one
+            truth = 1 - (1 - one) ** count
+            assert (event * count).zcdp(delta_part=True).infinite_mass >= truth
+            assert ZCDPFilter(1e6, 0.125).units(event * count)[1] >= truth * 8 * 2**60

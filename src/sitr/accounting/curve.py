@@ -166,12 +166,13 @@ class Answers:
         """
         from .events import ZeroConcentrated
 
-        if not delta_part or self.infinite_mass >= 1:
+        mass = self._orders.most_infinite_mass
+        if not delta_part or mass >= 1:
             self._refuse_infinite_mass("zCDP")
         pieces = [(zcdp_of(part), count) for part, count in self.parts]
         rho = math.fsum(count * piece[0] for piece, count in pieces)
         xi = math.fsum(count * piece[1] for piece, count in pieces)
-        return ZeroConcentrated(rho, xi, self.infinite_mass if delta_part else 0.0, adjacency=self.adjacency)
+        return ZeroConcentrated(rho, xi, mass if delta_part else 0.0, adjacency=self.adjacency)
 
     def cdp(self) -> Concentrated:
         """Return a concentrated guarantee (μ,τ): means add, standards add in squares (seed 000; THEORY 3.1, 4.1).

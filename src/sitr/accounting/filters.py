@@ -109,7 +109,7 @@ class Filter(ABC):
         if not isinstance(event, Event):
             raise InvalidArgument(f"{type(event).__name__} is not an event.", do="Pass one, such as Gaussian(10).")
         join(self.adjacency, event.adjacency)
-        mass = _curve(event).infinite_mass
+        mass = _curve(event)._orders.most_infinite_mass
         return _units(self.cost(event) ** self.power, self.limit), _units(mass, self.delta)
 
     def admits(self, event: Event) -> bool:

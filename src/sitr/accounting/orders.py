@@ -81,6 +81,11 @@ class Orders:
         return max(mix.infinite_mass for mix in self.all)
 
     @property
+    def most_infinite_mass(self) -> float:
+        """The same, with what rounding may have taken from it where it was computed: what is promised, or charged."""
+        return max(mix.failure.upper for mix in self.all)
+
+    @property
     def largest(self) -> float:
         """The largest finite loss of both orders."""
         return max(mix.largest for mix in self.all)

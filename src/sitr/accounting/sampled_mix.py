@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ class SampledMix(Loss):
             bounds.append(self._parabola(c * (c + 1) / 2, c - 1))
         return min(bounds)
 
+    @lru_cache(maxsize=4096)  # noqa: B019 - curves are frozen; every order between two whole ones asks for both
     def _whole(self, alpha: int) -> float:
         """Bound ln M at a whole order: 1 + Σ_k≥2 C(α,k) (1-q)^{α-k} q^k (e^{K(k-1)} - 1); exact without infinite loss.
 
@@ -79,7 +81,7 @@ class SampledMix(Loss):
         k = np.arange(2, alpha + 1)
         weights = gammaln(alpha + 1) - gammaln(k + 1) - gammaln(alpha - k + 1)
         weights = weights + (alpha - k) * math.log1p(-self.q) + k * math.log(self.q)
-        moments = np.maximum(self.forward.log_mgf(k - 1.0), 0.0)
+        moments = np.maximum(self._moments(min(1 << (alpha - 1).bit_length(), MOST_TERMS))[: alpha - 1], 0.0)
         with np.errstate(divide="ignore"):
             logs = weights + moments + np.log(-np.expm1(-moments))
         highest = float(np.max(logs))
@@ -87,6 +89,11 @@ class SampledMix(Loss):
             return 0.0 if highest < 0 else math.inf
         excess = math.log(float(np.sum(np.exp(logs - highest)))) + highest + SLACK
         return float(np.logaddexp(0.0, excess)) if excess > -30 else math.exp(excess)
+
+    @lru_cache(maxsize=64)  # noqa: B019 - as above
+    def _moments(self, count: int) -> Floats:
+        """Return K at 1, 2, … up to `count`: made once for all orders up to there."""
+        return self.forward.log_mgf(np.arange(1.0, count + 1))
 
     def _add(self, c: float) -> float:
         """The least of what holds: r ≥ w^q (means), r ≥ 1 - q, and r^{-c} lies under a parabola in w."""

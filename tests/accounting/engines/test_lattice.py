@@ -65,3 +65,11 @@ def test_far_below_the_tilted_mode_delta_is_still_the_sum():
     event, delta = RandomizedResponse(p=0.6649939858595911, k=5) * 1921754, 1.7949971236016687e-08
     found = event.epsilon(delta)
     assert event.delta(found.upper).lower <= delta <= event.delta(found.lower).upper
+
+
+def test_one_loss_many_times_is_that_many_times_the_loss():
+    """Nothing is as long as the count: there is one way to have one loss so often."""
+    event = LossDistribution([0.25], [1.0]) * 2**26
+    assert enumerated(Mix.of([(pairs.table_pair((0.25,), (1.0,), 0.0).forward, 2**26)]))[0].losses.tolist() == [2.0**24]
+    assert event.delta(11.7).upper == 1.0 == pytest.approx(event.delta(11.7).lower)
+    assert (LossDistribution([0.25], [1.0]) * 4).delta(0.5).upper == pytest.approx(-math.expm1(-1.0), rel=1e-12)

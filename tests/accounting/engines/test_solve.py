@@ -57,3 +57,18 @@ def test_the_larger_of_two_numbers_is_bracketed():
 def test_an_infinite_mass_above_delta_allows_no_epsilon():
     assert epsilon_of(Mix.of([(LAWS["black box"], 1)]), 1e-10).upper == math.inf
     assert epsilon_of(Mix.of([(LAWS["black box"], 1)]), 1e-9).upper == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(pairs.sampled_gaussian_pair(10.0, 1e-15).forward, 1)],
+        [(pairs.gaussian_pair(0.01).forward, 1)],
+        [(pairs.k_ary_pair(1e-9, 10**6).forward, 60)],
+    ],
+)
+def test_where_some_loss_is_above_epsilon_delta_is_never_said_to_be_0(parts):
+    mix = Mix.of(parts)
+    found = delta_of(mix, min(mix.largest * 0.999, 5.0))
+    assert found.lower <= found.upper
+    assert found.upper > 0

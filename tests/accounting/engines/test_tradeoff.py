@@ -1,9 +1,15 @@
 """Trade-off curves of compositions, against closed forms and binomial tests."""
 
+import math
+
 import pytest
 from scipy.stats import binom, laplace, norm
 
-from sitr.accounting import Gaussian, Laplace, PoissonSampled, RandomizedResponse
+from sitr.accounting import Gaussian, Laplace, LossDistribution, PoissonSampled, RandomizedResponse
+from sitr.accounting.engines.line import Line, choose_grid
+from sitr.accounting.engines.mix import Mix
+from sitr.accounting.engines.ways import Purse
+from sitr.accounting.losses import pairs
 
 
 @pytest.mark.parametrize("x", [1e-6, 0.02, 0.3, 0.5, 0.9, 0.999])
@@ -51,3 +57,19 @@ def test_the_curve_of_a_sampled_gaussian_is_the_lesser_of_both_orders():
         found = event.tradeoff(x)
         assert found.lower - 1e-9 <= min(forward, backward) <= found.upper + 1e-9
         assert found.upper - found.lower <= 1e-6
+
+
+@pytest.mark.parametrize("count", [1, 40, 2**26])
+def test_a_loss_that_is_always_the_same_is_told_by_what_only_the_other_can_produce(count):
+    """Under Q the outcome that P always has comes with probability e^-l: beyond it every test has full power."""
+    event, x = LossDistribution([0.125], [1.0]) * count, 0.05
+    found, certain = event.tradeoff(x), math.exp(-0.125 * count)
+    truth = min(max(1 - x / certain, 0.0) if certain else 0.0, certain * (1 - x))  # both orders
+    assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+
+
+def test_questions_of_a_long_line_are_paid_for():
+    mix = Mix.of([(pairs.laplace_pair(1.0).forward, 3)])
+    line, purse = Line(mix, choose_grid(mix, 2.0, 1.0, -5.0)), Purse(1e4)
+    assert line.asked >= line.grid.count
+    assert not purse.asks(line)

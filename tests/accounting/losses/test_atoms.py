@@ -79,3 +79,12 @@ def test_the_hull_of_one_point_is_the_black_box(e, d, epsilon):
 @given(st.lists(st.tuples(logs(1e-3, 5), logs(1e-9, 0.5)), min_size=2, max_size=5), st.floats(0, 6))
 def test_more_guarantees_never_cost_more(points, epsilon):
     assert whole(hull(points).forward, epsilon) <= whole(hull(points[:-1]).forward, epsilon) * (1 + 1e-9) + 1e-15
+
+
+@law(30)
+@given(outcomes, logs(1e-12, 1e-4))
+def test_a_moment_near_order_one_keeps_the_digits_of_the_mean(rows, x):
+    """K(x) is x times the mean and little more, whether or not Q has outcomes of its own."""
+    masses = np.array([mass + 0.01 for mass, _ in rows])
+    loss = Atoms.of(np.array([0.1 + value for _, value in rows]), masses / masses.sum(), 0.0, uneven=True)
+    assert float(loss.log_mgf(np.float64(x))) / x == pytest.approx(loss.mean(), rel=2 * x + 1e-12)

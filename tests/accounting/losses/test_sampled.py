@@ -64,3 +64,26 @@ def test_tiny_rates_keep_their_digits():
     loss = SampledGaussianLoss.pair(1.0, 1e-9).forward
     assert loss.mean() == pytest.approx(1e-18 * np.expm1(1.0) / 2, rel=1e-6)
     assert float(loss.log_mgf(np.float64(1.0))) == pytest.approx(1e-18 * np.expm1(1.0), rel=1e-6)
+
+
+def test_the_humps_of_a_group_are_the_maxima_of_the_integrand():
+    for loss in (SampledGaussianLoss.pair(0.05, 0.2, 3).forward, SampledGaussianLoss.pair(0.05, 0.2, 3).backward):
+        for c in (0.5, 3.0, 900.0):
+            low, high = loss.ends(c)
+            x = np.linspace(low, high, 400_001)
+            height = -(x**2) / (2 * loss.sigma**2) + loss.power(c) * loss.log_ratio(x)
+            kept = x[height > height.max() - 40]
+            spans = loss._humps(c)
+            assert all(any(a <= at <= b for a, b in spans) for at in kept)
+
+
+def test_a_moment_with_too_many_nodes_is_bounded_by_its_normals_unmixed():
+    """A mean of powers is over the power of a mean: the bound stands where the sum would be long, in both orders."""
+    for sigma, q, group in CASES:
+        for loss in (SampledGaussianLoss(sigma, q, removes, group) for removes in (True, False)):
+            for c in (0.1, 1.0, 6.0):
+                assert loss._unmixed_moment(c) >= float(loss.log_mgf(np.float64(c)))
+            assert loss._unmixed_moment(-0.5) == np.inf
+    long = SampledGaussianLoss(0.02, 1e-3, True, 150)
+    assert long._grid(1.0, long.widest_step(1.0), long._most_nodes) is None
+    assert 0 < float(long.log_mgf(np.float64(1.0))) < np.inf

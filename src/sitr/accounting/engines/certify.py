@@ -12,13 +12,16 @@ from .delta import Finite
 class Bounds(Protocol):
     """Something that bounds δ(ε), of finite losses, from both sides. It is evaluated when it is first asked.
 
-    Before that, `work` says about what it will cost, in multiplications; no engine makes more nodes than it bounds.
+    Before that, `work` says about what it will cost, in multiplications, and `asked` what each question costs then; no
+    engine makes more nodes than it bounds.
     """
 
     @property
     def method(self) -> str: ...
     @property
     def work(self) -> float: ...
+    @property
+    def asked(self) -> float: ...
     def upper(self, epsilon: float) -> Finite: ...
     def lower(self, epsilon: float) -> Finite: ...
 

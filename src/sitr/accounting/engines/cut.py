@@ -29,7 +29,8 @@ class Cut:
     method = "cut line"
 
     def __init__(self, near: Near, line: Line) -> None:
-        self.line, self.work, self.stopped = line, line.work, near.stopped_mass(0.0) * (1 + MODEL)
+        self.line, self.work, self.asked = line, line.work, line.asked
+        self.stopped = near.stopped_mass(0.0) * (1 + MODEL)
 
     def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""

@@ -29,7 +29,7 @@ MOST_SUMS = 4096  # of several losses of one law, counted one by one
 class LatticeSum:
     """δ(ε) of a mix on one lattice, with two-sided bounds."""
 
-    method = "lattice"
+    method, asked = "lattice", 1.0
 
     def __init__(self, mix: Mix, c: float, lattices: list[Lattice], spacing: float, low: float, high: float) -> None:
         self.mix, self.c, self.spacing, self.work = mix, c, spacing, 64 * (high - low) / spacing
@@ -190,8 +190,8 @@ def enumerated(mix: Mix) -> tuple[Atoms, float] | None:
 
 def _self_composed(loss: Atoms, count: int) -> tuple[Floats, Floats] | None:
     """Return the atoms of `count` copies: by repeated convolution of masses that are all positive."""
-    if count == 1:
-        return loss.losses, loss.logs
+    if count == 1 or loss.losses.size == 1:
+        return count * loss.losses, loss.logs
     if math.comb(count + loss.losses.size - 1, count) <= MOST_SUMS:
         return _multinomial(loss, count)
     lattice = loss.lattice(0.0)
@@ -236,7 +236,7 @@ class AtomSum:
     method = "enumeration"
 
     def __init__(self, atoms: Atoms, relative_error: float) -> None:
-        self.work = 64.0 * atoms.losses.size
+        self.work, self.asked = 64.0 * atoms.losses.size, 16.0 * atoms.losses.size
         self.losses, self.masses = atoms.losses, np.exp(atoms.logs)
         self.relative_error = relative_error
         self.shift = 8 * UNIT * float(np.max(np.abs(atoms.losses)))

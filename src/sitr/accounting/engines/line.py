@@ -32,6 +32,7 @@ STEEPER = np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])  # tilts, over that of the 
 NODES = 6_000  # up to here a line without smoothing is preferred
 LEAST_NODES, MOST_NODES = 64, 400_000
 NODE = 100.0  # multiplications that a node takes besides those of its laws
+ASKED = 24.0  # and that each question of it takes
 MOST_WORK = 3e8  # multiplications along the line: about a second on one core
 
 
@@ -141,6 +142,11 @@ class Line:
     def work(self) -> float:
         """About how many multiplications its nodes take."""
         return self.grid.count * (self.mix.work(self.grid.c) + NODE)
+
+    @property
+    def asked(self) -> float:
+        """About how many multiplications both bounds take at one ε: three sums of complex numbers."""
+        return ASKED * self.grid.count
 
     @cached_property
     def _nodes(self) -> _Nodes:

@@ -91,7 +91,7 @@ class Gated:
     method = "gated line"
 
     def __init__(self, near: Near, line: Line, leak: float, tuned: float) -> None:
-        self.line, self.work, self.leak, self.tuned = line, line.work, leak, tuned
+        self.line, self.work, self.asked, self.leak, self.tuned = line, line.work, line.asked, leak, tuned
         self.p, self.q = near.stopped_mass(0.0), near.stopped_mass(-1.0)
 
     def _far(self, epsilon: float) -> float:

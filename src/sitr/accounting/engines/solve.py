@@ -237,6 +237,8 @@ def _finite_delta(mix: Mix, epsilon: float) -> Found[Finite]:
         found = found.meet(Found(Finite(lower), Finite(upper), bounds.method))
         if found.upper - found.lower <= NARROW * found.upper:
             break
+    if found.upper < LEAST:  # engines may have lost it to underflow, and some loss is above ε
+        return Found(Finite(0.0), Finite(LEAST), found.method)
     return found
 
 

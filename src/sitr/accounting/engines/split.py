@@ -49,6 +49,7 @@ class Split:
     def __init__(self, line: Line, body: Body) -> None:
         self.line, self.body = line, body
         self.work = line.work + (body.line.work if body.line else 0.0)
+        self.asked = line.asked + (body.line.asked if body.line else 0.0)
 
     def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""

@@ -13,7 +13,7 @@ from .certify import Bounds
 from .delta import Finite, Found
 from .mix import Mix, log_kappa, minimise, saddle_tilt
 from .solve import ROUNDED, candidates
-from .ways import Purse
+from .ways import ENOUGH, Purse
 
 MOST_QUESTIONS = 60  # evaluations of the profile for one type-I error
 MOST_TUNINGS = 6
@@ -34,8 +34,9 @@ def power_of_orders(mixes: list[Mix], x: float) -> Found[float]:
         lower, upper = max(mix.failure.lower for mix in mixes), max(mix.failure.upper for mix in mixes)
         return Found(lower, upper, "infinite-loss mass")
     first, second = mixes[0], mixes[-1]
-    found = _power(first, second, x)
-    return found if second is first else found.worst(_power(second, first, x))
+    if second is first:
+        return _power(first, first, x, Purse())
+    return _power(first, second, x, Purse(ENOUGH / 2)).worst(_power(second, first, x, Purse(ENOUGH / 2)))
 
 
 @dataclass(frozen=True)
@@ -47,22 +48,21 @@ class _Point:
     upper: float
 
 
-def _power(forward: Mix, backward: Mix, x: float) -> Found[float]:
+def _power(forward: Mix, backward: Mix, x: float, purse: Purse) -> Found[float]:
     """The power is min over y = e^ε > 0 of h(y) = δ(y) + xy, convex: any y bounds it from above.
 
     From below, the chord through two points, continued, lies under h beyond them. Where two such chords meet is the
     next point to ask: at a kink they meet in it, and elsewhere they close in on the minimum.
     """
-    profile = _Profile(forward, backward)
+    profile = _Profile(forward, backward, purse)
     start = _start(forward, x)
-    high = min(forward.largest, -math.log(x), 700.0)
-    low = -min(backward.largest, 5.0)
+    low = -min(max(backward.largest, 0.0), 5.0)
+    high = max(min(forward.largest, -math.log(x), 700.0), low)  # a finite loss may be far under 0 in one order
     points = {e: profile.point(e, x) for e in (low, min(max(start, low), high), high)}
     points[-math.inf] = _Point(0.0, 1.0, 1.0)
     found = _closed_in(points, profile, x)
-    if (
-        found.upper - found.lower > WIDE * found.upper
-    ):  # chords see little of a minimum that is far under its neighbours
+    if profile.pays and found.upper - found.lower > WIDE * found.upper:
+        # Chords see little of a minimum that is far under its neighbours.
         _approach(points, lambda e: profile.point(e, x), low, high)
         found = _closed_in(points, profile, x)
     return found
@@ -78,7 +78,7 @@ def _closed_in(points: dict[float, _Point], profile: _Profile, x: float) -> Foun
         found = Found(max(min(lower, upper), x), upper, "privacy profile")
         gaps.append(found.upper - found.lower)
         stalled = len(gaps) > STALLED and 0.7 * gaps[-1 - STALLED] < gaps[-1] < 1e-3 * upper
-        if stalled or gaps[-1] <= WIDTH * upper:
+        if stalled or gaps[-1] <= WIDTH * upper or not profile.pays:
             break
         epsilon = math.log(y)
         point = points[epsilon] if epsilon in points else profile.point(epsilon, x)
@@ -136,7 +136,8 @@ def _start(mix: Mix, x: float) -> float:
 class _Tilts:
     """Chernoff's bound at a few tilts, where nothing better can be paid for."""
 
-    method, work = "Chernoff", 1.0
+    method = "Chernoff"
+    work = asked = 1.0
 
     def __init__(self, mix: Mix, epsilon: float) -> None:
         self.tilts = saddle_tilt(mix, max(epsilon, 1e-6)) * np.geomspace(1e-2, 1e2, TILTS)
@@ -156,10 +157,10 @@ class _Tilts:
 class _Profile:
     """δ_PQ on the whole real line: below 0 by duality, δ_PQ(-ε) = 1 - e^-ε + e^-ε δ_QP(ε)."""
 
-    def __init__(self, forward: Mix, backward: Mix) -> None:
+    def __init__(self, forward: Mix, backward: Mix, purse: Purse) -> None:
         self.forward, self.backward = forward, backward
         self.tuned: dict[bool, dict[float, Bounds]] = {True: {}, False: {}}
-        self.purse = Purse()
+        self.purse, self.pays = purse, True
 
     def tune(self, epsilon: float) -> bool:
         """Take bounds that are best at ε; false where that is nothing new, or nothing is left to pay for it."""
@@ -194,5 +195,6 @@ class _Profile:
         if not tuned:
             self.tune(epsilon)
         bounds = tuned[min(tuned, key=lambda where: abs(where - size))]
+        self.pays = self.purse.asks(bounds)
         lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
         return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)

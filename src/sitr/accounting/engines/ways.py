@@ -49,6 +49,11 @@ class Purse:
         self.left -= work
         return True
 
+    def asks(self, bounds: Bounds) -> bool:
+        """Pay for one question of bounds that were made; false where nothing is left, and it is asked all the same."""
+        self.left -= bounds.asked
+        return self.left > 0
+
 
 @dataclass(frozen=True)
 class Way:

@@ -74,9 +74,11 @@ class Atoms(Loss):
             return np.zeros(x.shape)
         plain = log_sum_exp(self.logs + x[..., None] * self.losses)
         small = np.abs(x) * max(self.largest, -self.smallest) < SMALL
-        if not small.any() or not self._balanced:
+        if not small.any():
             return plain
-        excess = np.sum(np.exp(self.logs) * moment_excess(np.where(small, x, 0.0)[..., None], self.losses), axis=-1)
+        tiny = np.where(small, x, 0.0)[..., None]
+        excess = moment_excess(tiny, self.losses) if self._balanced else np.expm1(tiny * self.losses)
+        excess = np.sum(np.exp(self.logs) * excess, axis=-1)
         return np.where(small, np.log1p(excess), plain)
 
     @cached_property

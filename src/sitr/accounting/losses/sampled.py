@@ -11,6 +11,7 @@ large Im z is. They are exact but for an error that the strip theorem bounds, si
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -36,6 +37,7 @@ from .law import (
 ENDS = 9.3  # standard deviations kept beyond the moved mean: Φ(-9.3) < 1e-20
 DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
 MOST_NODES = 30_000  # of one quadrature, before only its humps are kept
+MOST_TERMS = 200_000  # of one quadrature: each node has one for every member of a group
 MOST_ABSOLUTE = 150_000  # nodes on all the lines that bound |M|
 FAINT = 48.0  # nodes this many nats under the largest are dropped
 
@@ -220,9 +222,9 @@ class SampledGaussianLoss(Loss):
         if c > self.steepest:
             return self._steep_moment(c)
         h = self.widest_step(c)
-        x = self._grid(c, h)
+        x = self._grid(c, h, self._most_nodes)
         if x is None:
-            return math.inf  # as a bound: never the best tilt
+            return self._unmixed_moment(c)
         log_r = self.log_ratio(x)
         normal = x * x * (-0.5 / self.sigma**2) + self.log_step(h)
         # ln r rises with x: its ends say how far the excess over one goes.
@@ -230,6 +232,13 @@ class SampledGaussianLoss(Loss):
             return float(log_sum_exp(normal + self.power(c) * log_r))
         density = np.exp(normal + log_r) if self.removes else np.exp(normal)
         return float(np.log1p(np.sum(density * np.expm1((c if self.removes else -c) * log_r))))
+
+    def _unmixed_moment(self, c: float) -> float:
+        """Return a bound where there would be too many nodes: r is a mean of e^{u_j}, and its powers are convex."""
+        if c < 0:
+            return math.inf
+        j = np.arange(self.steps + 1)
+        return min(float(log_sum_exp(self.log_weights + (j / self.sigma) ** 2 * c * (c + 1) / 2)), c * self.largest)
 
     @cached_property
     def steepest(self) -> float:
@@ -284,47 +293,60 @@ class SampledGaussianLoss(Loss):
 
     def _nodes(self, c: float, h: float) -> Floats:
         """The real parts of the quadrature nodes, without those that are too faint to count."""
-        x = self._grid(c, h)
+        x = self._grid(c, h, self._most_nodes)
         if x is None:
             raise OverflowError("too many nodes")
         real = -(x**2) / (2 * self.sigma**2) + self.power(c) * self.log_ratio(x)
         return np.asarray(x[real > np.max(real) - FAINT])
 
-    def _grid(self, c: float, h: float) -> Floats | None:
+    @property
+    def _most_nodes(self) -> int:
+        """How many nodes a moment may have, of which a search for a tilt asks for a hundred."""
+        return min(MOST_NODES, MOST_TERMS // self.steps)
+
+    def _grid(self, c: float, h: float, most: int) -> Floats | None:
         """Equidistant nodes between the ends of M(c); only around its humps where all of them would be too many.
 
         None where even those are: then nothing is said of this tilt.
         """
         low, high = self.ends(c)
         first, last = math.floor(low / h), math.ceil(high / h)
-        if last - first <= MOST_NODES:
+        if last - first <= most:
             return np.arange(first, last + 1) * h
-        spans = sorted(self._hump(c, j * max(self.power(c), 0.0)) for j in range(self.steps + 1))
-        if any(min(b, high) - max(a, low) > 4 * MOST_NODES * h for a, b in spans):
-            return None
         kept, end = [], first
-        for a, b in spans:
-            kept.append(np.arange(max(math.floor(max(a, low) / h), end), math.ceil(min(b, high) / h) + 1))
-            end = max(end, math.ceil(min(b, high) / h) + 1)
-        return np.concatenate(kept) * h
+        for a, b in self._humps(c):
+            start, stop = max(math.floor(max(a, low) / h), end), math.ceil(min(b, high) / h) + 1
+            kept.append((start, max(start, stop)))
+            end = max(end, stop)
+        if sum(stop - start for start, stop in kept) > 8 * most:
+            return None
+        return np.concatenate([np.arange(start, stop) for start, stop in kept]) * h
 
-    def _hump(self, c: float, x: float) -> tuple[float, float]:
-        """Climb from x to x = (1+c) E[j | x], a maximum of the integrand, and return where that hump has ended."""
-        power, j = self.power(c), np.arange(self.steps + 1)
+    def _humps(self, c: float) -> list[tuple[float, float]]:
+        """Find every maximum of the integrand, where x is power times E[j | x]; return where each hump has ended."""
+        power, j = self.power(c), np.arange(self.steps + 1.0)
 
-        def height(at: float) -> float:
-            return -(at**2) / (2 * self.sigma**2) + power * float(self.log_ratio(np.float64(at)))
+        def terms(x: Floats) -> Floats:
+            return self.log_weights + (j * x[:, None] - j * j / 2) / self.sigma**2
 
-        for _ in range(200):
-            logs = self.log_weights + (j * x - j * j / 2) / self.sigma**2
-            before, x = x, power * float(np.sum(j * np.exp(logs - log_sum_exp(logs))))
-            if abs(x - before) < 1e-3 * self.sigma:
-                break
-        top, reach = height(x), [2 * ENDS * self.sigma, 2 * ENDS * self.sigma]
-        for side, sign in enumerate((-1, 1)):
-            while height(x + sign * reach[side]) > top - 2 * FAINT and reach[side] < 1e6 * self.sigma:
-                reach[side] *= 1.5
-        return x - reach[0], x + reach[1]
+        def height(x: Floats) -> Floats:
+            return -(x**2) / (2 * self.sigma**2) + power * log_sum_exp(terms(x))
+
+        def mean(x: Floats) -> Floats:
+            logs = terms(x)
+            return np.sum(j * np.exp(logs - log_sum_exp(logs)[:, None]), axis=1)
+
+        x = _climbed(mean, power, j, 1e-3 * self.sigma) if power > 0 else _crossing(mean, power, self.steps)
+        top, spans = height(x), []
+        for sign in (-1, 1):
+            reach = np.full(x.size, 2 * ENDS * self.sigma)
+            while True:
+                short = (height(x + sign * reach) > top - 2 * FAINT) & (reach < 1e6 * self.sigma)
+                if not short.any():
+                    break
+                reach = np.where(short, 1.5 * reach, reach)
+            spans.append(x + sign * reach)
+        return sorted(zip(spans[0].tolist(), spans[1].tolist(), strict=True))
 
     def profile(self, epsilon: Floats) -> Floats:
         one = self._profile_of_one if self.steps == 1 else self._profile_of_group
@@ -391,7 +413,9 @@ class SampledGaussianLoss(Loss):
             stay, move = self.weights * self.log_weights
             return float(stay + move + self.sampling_prob / (2 * self.sigma**2)) if self.removes else self.largest
         h = self.sigma * min(0.05, 0.05 * math.pi * self.sigma / self.steps)
-        x = replace(self, removes=True)._grid(0.0, h)  # also where only the moved normals lie: E e^-L is over all of x
+        x = replace(self, removes=True)._grid(
+            0.0, h, MOST_NODES
+        )  # also where only the moved normals lie: E e^-L is over all of x
         if x is None:  # as a bound: without sampling it would be this
             return (self.steps / self.sigma) ** 2 / 2
         losses = self.log_ratio(x) * (1 if self.removes else -1)
@@ -403,6 +427,25 @@ class SampledGaussianLoss(Loss):
 
 
 _SHIFTS = 12
+
+
+def _climbed(mean: Callable[[Floats], Floats], power: float, starts: Floats, near: float) -> Floats:
+    """Climb from each normal to x = power · E[j | x], a maximum."""
+    x = power * starts
+    for _ in range(200):
+        before, x = x, power * mean(x)
+        if np.max(np.abs(x - before)) < near:
+            break
+    return x
+
+
+def _crossing(mean: Callable[[Floats], Floats], power: float, steps: int) -> Floats:
+    """Return the one maximum where the power is not positive: E[j | x] rises, and power times it falls."""
+    low, high = np.array([power * steps]), np.zeros(1)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle < power * mean(middle) else (low, middle)
+    return (low + high) / 2
 
 
 def _log_expm1(x: float) -> float:
