@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InvalidArgument
+
+# Letters, marks and symbols by Unicode's book that show nothing: fillers, selectors of variants and their like (what is
+# printable of Default_Ignorable_Code_Point), the empty Braille cell, and the note without a head.
+BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+)
 
 
 def real(name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> float:
@@ -92,7 +100,7 @@ def choice(name: str, value: Any, allowed: Iterable[Any]) -> Any:
 def name(what: str, value: Any, *, without: str = "") -> str:
     """Return `value` if two different names of its kind cannot look alike in a report, or raise.
 
-    Printable characters only (so no line ends and nothing invisible), in Unicode's composed form, 200 bytes at most.
+    Only characters that show (so no line ends, fillers or blanks), in Unicode's composed form, 200 bytes at most.
 
     Example:
         >>> name("analyst", "amina@clinic")
@@ -107,12 +115,22 @@ def name(what: str, value: Any, *, without: str = "") -> str:
     return str(value)
 
 
+def shows(text: str) -> bool:
+    """Return whether every character of a text is one that a reader sees; a plain space is.
+
+    Example:
+        >>> shows("amina b."), shows("amina\\u200b"), shows("amina\\u3164")
+        (True, False, False)
+    """
+    return text.isprintable() and not BLANK.search(text)
+
+
 def _wrong_name(value: Any, without: str) -> str:
     if not isinstance(value, str):
         return f"it is of type {type(value).__name__}"
     if not value or value != value.strip():
         return "it is empty, or begins or ends with a space"
-    if not value.isprintable():
+    if not shows(value):
         return "it has characters that do not show"
     if unicodedata.normalize("NFC", value) != value:
         return "it is not in Unicode's composed form (NFC)"

@@ -75,6 +75,6 @@ def test_a_raise_forgets_nothing(used, epsilon, factor):
 def test_names_of_budgets():
     assert key("clinic", purpose="teaching") == "clinic/purpose/teaching"
     assert keys(["a", "b"], "x/y", "p") == ["a", "a/analyst/x/y", "a/purpose/p", "b", "b/analyst/x/y", "b/purpose/p"]
-    for wrong in ("a/b", "", " a", "a\n", "a\u200b", "e\u0301", "x" * 201, 3):
+    for wrong in ("a/b", "", " a", "a\n", "a\u200b", "a\u3164", "a\ufe0f", "\u2800", "e\u0301", "x" * 201, 3):
         with pytest.raises(InvalidArgument):
             key(wrong)

@@ -131,7 +131,7 @@ def test_every_text_is_judged_as_python_judges_it(team):
 
 @pytest.mark.parametrize("what", ["operation", "purpose", "blocks", "datasets"])
 def test_no_name_by_hand_is_one_that_python_refuses(team, what):
-    for name in ("", " a", "a\u200b", "a\u202eb", "e\u0301", "\ue000", "x" * 201):
+    for name in ("", " a", "a\u200b", "a\u202eb", "a\u3164", "\U000e0100", "e\u0301", "\ue000", "x" * 201):
         asked = json.loads(body(clinic={"cost": 2**58}))
         if what != "operation":
             asked[what] = name if what == "purpose" else [*asked[what], name]

@@ -180,6 +180,10 @@ def test_all_budgets_that_a_release_falls_under_are_charged_and_no_other():
         replayed(*made).apply(reserve("q1", 1, datasets=["clinic/analyst/amina"], analyst="badr"))
 
 
+def test_names_of_old_books_are_read_as_they_are():
+    replayed(budget("clinic\u3164"), reserve("q1", 1, datasets=["clinic\u3164"], budgets=["clinic\u3164"]))
+
+
 def test_blocks_stand_once_and_are_of_one_kind():
     other = budget("school", dataclasses.replace(BOTH, per="month"))
     made = [budget(promise=APART), other, budget("tax", APART), budget("lake", BOTH)]

@@ -247,6 +247,6 @@ def functions() -> str:
 
 def _unprintable() -> str:
     """The characters that names may not have (`_validate.name`), as ranges of a regular expression."""
-    seen = groupby(range(1, 0x110000), key=lambda code: chr(code).isprintable())
-    runs = [list(codes) for shows, codes in seen if not shows]
+    seen = groupby(range(1, 0x110000), key=lambda code: _validate.shows(chr(code)))
+    runs = [list(codes) for shown, codes in seen if not shown]
     return "".join(f"\\U{codes[0]:08X}-\\U{codes[-1]:08X}" for codes in runs)

@@ -10,7 +10,7 @@ from typing import Any
 from ..accounting import Event
 from ..accounting.filters import MOST
 from ..errors import InvalidRecord, LedgerDamaged, SitrError
-from .budget import TOLERANCE, Keeper, block_kinds, check_share, key, keys
+from .budget import TOLERANCE, Keeper, block_kinds, check_share, keys
 from .entry import KINDS, Entry, canonical, sha256
 from .store import Charge
 
@@ -160,8 +160,8 @@ class Replay:
 
     def _keepers_of(self, entry: Entry, record: dict[str, Any]) -> dict[str, Keeper]:
         """What keeps the budgets that a reservation charges, which are all that it falls under."""
-        for dataset in record["datasets"]:
-            key(dataset)  # refuses what is no dataset, such as the name of a share
+        if any("/" in dataset for dataset in record["datasets"]):
+            raise Fault("it names a share where a dataset belongs")
         names = keys(record["datasets"], str(entry.analyst), record["purpose"])
         keepers = {name: self.accounts[name].keeper for name in names if name in self.accounts}
         if not keepers or sorted(record["budgets"]) != sorted(keepers) or not set(record["datasets"]) <= keepers.keys():

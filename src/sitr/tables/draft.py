@@ -367,7 +367,7 @@ def _stem(path: Path) -> str:
 
 def _table_name(name: str) -> str:
     """A name that a declaration allows, and that shows."""
-    made = unicodedata.normalize("NFC", "".join(sign if sign.isprintable() else "_" for sign in name))
+    made = unicodedata.normalize("NFC", "".join(sign if _validate.shows(sign) else "_" for sign in name))
     return made.replace("/", "_").strip()[:50] or "table"
 
 
