@@ -80,3 +80,32 @@ def test_what_cannot_be_opened(tmp_path):
         rows_of(tmp_path, "labs", address="text.db")
     with pytest.raises(InvalidArgument, match=r"frames\['labs'\] is no table"):
         rows_of(tmp_path, "labs", {"labs": [1, 2, 3]})
+
+
+def units_of(tmp_path, sources, kind="integer", **connection):
+    """A database with a table for each source, whose people are named in `who`."""
+    tables = {
+        name: {"unit": "who", "max_rows_per_unit": 2, "source": source, "columns": {"who": {"type": kind}}}
+        for name, source in sources.items()
+    }
+    content = {"sitr": 1, "name": "d", "connection": connection, "tables": tables, "budgets": {"d": {"epsilon": 1000}}}
+    return opened(Declaration.of(content, tmp_path), ledger="memory://", analyst="a")
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(38, 0)", "DECIMAL(4, 0)", "BIGINT"])
+def test_no_unit_is_too_large_to_be_joined(tmp_path, kind):
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as connection:
+        connection.execute("CREATE TABLE one AS SELECT unnest([1, 2, 170141183460469231731687303715884105727]) AS who")
+        connection.execute(f"CREATE TABLE two AS SELECT unnest([2, 3])::{kind} AS who")
+    with units_of(tmp_path, {"one": "one", "two": "two"}, address="d.duckdb") as db:
+        for first, second in (("one", "two"), ("two", "one")):
+            joined = db.table(first).join(db.table(second), on=[])
+            assert abs(joined.aggregate(n=sitr.count()).release(epsilon=100.0).value["n"][0] - 1) < 1
+
+
+def test_a_text_file_does_not_make_one_unit_of_two_by_rounding(tmp_path):
+    """33.6 and 34.4 are not 34: one of these people would move what is kept of the others."""
+    (tmp_path / "t.csv").write_text("who\n34\n34.0\n33.6\n34.4\n34.5\n35\n")
+    with units_of(tmp_path, {"t": "t.csv"}, "decimal(9, 0)") as db:
+        found = db.table("t").aggregate(n=sitr.count(), units=sitr.count_units()).release(epsilon=200.0).value
+    assert [round(found[name][0]) for name in ("n", "units")] == [3, 2]

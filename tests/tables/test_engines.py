@@ -451,6 +451,35 @@ def test_what_only_postgresql_holds_is_missing_or_clipped_and_never_raises():
             db.source._connection.con.execute("DROP TABLE odd")
 
 
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("numeric(40, 0)", ["1e39", "1e39 + 1"]),
+        ("numeric", ["1.3", "1.4"]),
+        ("numeric", ["'Infinity'", "1e60"]),
+    ],
+)
+def test_people_whose_numbers_do_not_fit_are_nobody_and_not_one_unit(kind, names):
+    """As one unit, each of them would decide which rows of the others are kept."""
+    if reason := engines.missing("postgresql"):
+        pytest.skip(reason)
+    url = cluster.shared().fresh_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE t (who {kind})")
+        for name in [*names, "7", "7.0", "-99999999999999999999999999999999999999"]:
+            connection.execute(f"INSERT INTO t VALUES ({name})")
+    content = {
+        "sitr": 1,
+        "name": "test",
+        "connection": {"engine": "postgresql", "address": url},
+        "budgets": {"test": {"epsilon": 10}},
+        "tables": {"t": {"unit": "who", "max_rows_per_unit": 9, "columns": {"who": {"type": "integer"}}}},
+    }
+    with open_database(Declaration.of(content), analyst="amina", ledger="memory://") as db:
+        found = exact(db, db.table("t").aggregate(n=of.count(), units=of.count_units()))
+    assert found == {"n": [3], "units": [2]}
+
+
 def test_a_database_that_is_not_in_utf8_is_refused():
     if reason := engines.missing("postgresql"):
         pytest.skip(reason)

@@ -57,6 +57,16 @@ def refused(folder, one, other, **connection):
     return True
 
 
+def test_the_unit_of_one_source_has_one_type(tmp_path):
+    """As a number 7 and 07 are one person, and as texts two, who have twice the rows."""
+    (tmp_path / "t.csv").write_text("who,x\n7,1\n07,1\n")
+    os.link(tmp_path / "t.csv", tmp_path / "linked.csv")
+    texts = {"columns": {"who": {"type": "string"}, "x": {"type": "integer"}}}
+    for other in ("t.csv", "linked.csv"):
+        with pytest.raises(InvalidDeclaration, match="declare 'who' of different types"):
+            database(tmp_path, "t.csv", other, second=texts)
+
+
 # DuckDB
 
 

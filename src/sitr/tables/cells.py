@@ -38,10 +38,10 @@ LARGEST = 1.7976931348623157e308
 def values_of(cells: Value, table: Table, dialect: Dialect, zone: str) -> dict[str, Value]:
     """Return the declared columns of a table of texts; see `value_of`."""
     kinds = {name: column.type for name, column in table.columns.items()}
-    return {name: value_of(cells[name], kinds[name], dialect, zone) for name in cells.columns}
+    return {name: value_of(cells[name], kinds[name], dialect, zone, names=table.unit == name) for name in cells.columns}
 
 
-def value_of(cell: Value, kind: str, dialect: Dialect, zone: str) -> Value:
+def value_of(cell: Value, kind: str, dialect: Dialect, zone: str, *, names: bool = False) -> Value:
     """Return what a cell holds, as a declared type; what is no value of it is missing, and never raises.
 
     Args:
@@ -49,6 +49,7 @@ def value_of(cell: Value, kind: str, dialect: Dialect, zone: str) -> Value:
         kind: The declared type.
         dialect: Of the engine.
         zone: On whose clock a time with an offset is read.
+        names: Whether it names a unit: then nothing is rounded, which would make one unit of several.
 
     - A float is a decimal number (`12`, `-0.5`, `.5`, `5.`, `+1e3`) that is finite: NaN and infinities are missing.
     - A decimal is such a number with an exponent of up to two digits. Digits that it has no room for after its point
@@ -66,7 +67,7 @@ def value_of(cell: Value, kind: str, dialect: Dialect, zone: str) -> Value:
         return read(cell, dialect)
     if kind == "timestamp":
         return _time(cell, dialect, zone)
-    return _exact(cell, type_of(kind))
+    return _exact(cell, type_of(kind), whole=names or type_of(kind) == "int64")
 
 
 def _string(cell: Value, _: Dialect) -> Value:
@@ -83,21 +84,21 @@ def _float(cell: Value, dialect: Dialect) -> Value:
     return made.between(-LARGEST, LARGEST).ifelse(made, ibis.null("float64"))
 
 
-def _exact(cell: Value, kind: str) -> Value:
+def _exact(cell: Value, kind: str, *, whole: bool) -> Value:
     """A whole number or a decimal."""
     made = cell.try_cast(kind)
     text = made.cast("string")
-    usual = [(text == cell, made), (text + ".0" == cell, made)] if kind == "int64" else [(text == cell, made)]
-    return _chosen(*usual, (cell.re_search(SHORT), _digit_by_digit(cell, kind)))
+    usual = [(text == cell, made), (text + ".0" == cell, made)] if whole else [(text == cell, made)]
+    return _chosen(*usual, (cell.re_search(SHORT), _digit_by_digit(cell, kind, only_whole=whole)))
 
 
-def _digit_by_digit(cell: Value, kind: str) -> Value:
+def _digit_by_digit(cell: Value, kind: str, *, only_whole: bool) -> Value:
     """A number whose point is moved by its exponent, so that it has none when an engine reads it."""
     sign, number, exponent = (cell.re_extract(SHORT, part) for part in (1, 2, 3))
     point = len(ZEROS) + number.re_extract(WHOLE, 0).length() + exponent.try_cast("int64").fill_null(0)
     digits = ibis.literal(ZEROS) + number.replace(".", "") + ZEROS
     whole, rest = digits.substr(0, point).re_replace("^0+", ""), digits.substr(point, digits.length())
-    if kind == "int64":
+    if only_whole:
         return (rest.replace("0", "") == "").ifelse((sign + "0" + whole).try_cast(kind), ibis.null(kind))
     scale = int(kind.rstrip(")").rpartition(",")[2])
     return (sign + "0" + whole + "." + rest.substr(0, scale + 1)).try_cast(kind)

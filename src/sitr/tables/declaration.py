@@ -529,6 +529,12 @@ def check_alike(table: Table, other: Table) -> None:
             why="one budget would promise to protect both, and only the smaller would be protected.",
             do="give both the same unit.",
         )
+    if isinstance(table.unit, str) and table.columns[table.unit].domain.kind != other.columns[table.unit].domain.kind:
+        raise InvalidDeclaration(
+            f"tables.{table.name} and tables.{other.name} read one source and declare {table.unit!r} of different types.",
+            why="7 and 07 are one number and two texts: who is one unit here would be two there, with twice the rows.",
+            do="give it one type in both.",
+        )
 
 
 def _check_units(tables: Mapping[str, Table]) -> None:

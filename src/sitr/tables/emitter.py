@@ -228,7 +228,7 @@ class Emitter:
             joinable(left.table[left.names[one]]) == joinable(other[renamed[right.names[two]]]) for one, two in join.on
         ]
         if not is_public(join.right, self.declared):
-            on.append(left.table[UNIT] == other[renamed[UNIT]])
+            on.append(_same_unit(left.table[UNIT], other[renamed[UNIT]]))
         met = left.table.join(other, on, how="left" if join.keep else "inner")
         fresh = [name for name in right.names if name not in left.names]
         width = len(left.table.columns)
@@ -450,6 +450,13 @@ def _carried(tally: Tally) -> dict[str, str]:
     """The columns that measures are computed of, under names of their own."""
     used = {name for measure in tally.measures.values() for name in measure.value.columns()}
     return {name: f"m{place}" for place, name in enumerate(sorted(used))}
+
+
+def _same_unit(left: Value, right: Value) -> Value:
+    """Whether two units are one. Decimals are compared as they are written: a cast of one to another's digits may fail."""
+    if left.type().is_decimal() or right.type().is_decimal():
+        return left.cast("string") == right.cast("string")
+    return left == right
 
 
 def _cells(tally: Tally) -> list[str]:

@@ -256,8 +256,16 @@ def _finite(table: Value, declared: Table) -> Value:
     made = {}
     for name, column in declared.columns.items():
         if name in table.columns and table[name].type().is_decimal():
-            made[name] = _decimal(table[name], column.domain)
+            made[name] = _identity(table[name]) if name == declared.unit else _decimal(table[name], column.domain)
     return table.mutate(**made) if made else table
+
+
+def _identity(value: Value) -> Value:
+    """A number that names a unit: a whole one, or missing. To clip or to round it would make one unit of several."""
+    most = _numeric("9" * DIGITS)
+    inside = value.between(-most, most).ifelse(value, ibis.null(value.type()))  # NaN is larger than all others
+    whole = inside.cast(f"decimal({DIGITS}, 0)")
+    return (whole == inside).ifelse(whole, ibis.null(whole.type()))
 
 
 def _decimal(value: Value, domain: Domain) -> Value:
