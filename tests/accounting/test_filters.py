@@ -702,3 +702,31 @@ def test_the_filter_that_is_chosen_promises_what_was_asked_for_and_hardly_less(e
     assert delta * share * (1 - 1e-9) <= book.delta * (1 + 2.0**-39) <= delta * share
     beside = [choose_filter(epsilon, delta, delta_share=share, alpha=1 + (book.alpha - 1) * by) for by in (0.98, 1.02)]
     assert book.epsilon / book.alpha >= max(one.epsilon / one.alpha for one in beside)
+
+
+@pytest.mark.parametrize("make", FILTERS)
+def test_a_promise_covers_the_last_unit_of_either_limit(make):
+    """All that may be used is a part in 2^40 over the limits: so is what is promised, and hardly more."""
+    book = make()
+    assert book.used == (0, 0)
+    promised, over = book.guarantee(), Fraction(MOST, WHOLE)
+    mass = Fraction(promised.curve.infinite_mass) - Fraction(getattr(book, "slack", 0.0))
+    assert over <= (mass + Fraction(1, 2**60)) / Fraction(book.delta)
+    assert mass <= Fraction(book.delta) * over**3
+    stated = {
+        PureFilter: lambda: promised.pure(delta_part=True),
+        AdvancedFilter: lambda: promised.pure(delta_part=True),
+        ZCDPFilter: lambda: promised.zcdp(delta_part=True).rho,
+        GDPFilter: lambda: promised.gdp(delta_part=True),
+        RDPFilter: lambda: promised.rdp(book.alpha, delta_part=True),
+    }
+    cost, limit = Fraction(stated[type(book)]()), Fraction(getattr(book, book.parameter))
+    assert limit * over <= cost <= limit * over**3
+
+
+def test_limits_on_mu_are_those_whose_promise_is_a_gaussian_that_can_be_stated():
+    for ends in (2e-12, 5000.0):
+        assert GDPFilter(ends).guarantee().gdp() == pytest.approx(ends, rel=1e-9)
+    for beyond in (1.9e-12, 5001.0):
+        with pytest.raises(InvalidArgument, match="mu="):
+            GDPFilter(beyond)
