@@ -32,10 +32,14 @@ WORK = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.toml")
 MOST_SURVIVORS = 0.05
 LONGEST = 60.0  # seconds of tests for one mutant; those that come later in their order are not run
-ACCOUNTANT = "accounting/test_laws.py accounting/test_curve.py accounting/test_attacks.py accounting/test_references.py"
+ACCOUNTANT = (
+    "accounting/test_laws.py accounting/test_curve.py accounting/test_attacks.py accounting/test_references.py "
+    "accounting/test_trees.py"
+)
 ENGINES = "accounting/engines/*.py accounting/test_orders.py"
 QUERIES = (
-    "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py"
+    "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py "
+    "attack/test_law.py"
 )
 BOOK = "ledger/*.py faults/test_storage.py faults/test_forks.py"
 # Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
