@@ -32,22 +32,28 @@ WORK = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.toml")
 MOST_SURVIVORS = 0.05
 LONGEST = 60.0  # seconds of tests for one mutant; those that come later in their order are not run
-ACCOUNTANT = "accounting/test_laws.py accounting/test_curve.py accounting/test_attacks.py accounting/test_references.py"
+ACCOUNTANT = (
+    "accounting/test_laws.py accounting/test_curve.py accounting/test_attacks.py accounting/test_references.py "
+    "accounting/test_trees.py"
+)
 ENGINES = "accounting/engines/*.py accounting/test_orders.py"
 QUERIES = (
-    "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py"
+    "query/test_stability.py query/test_execution.py query/test_leaks.py query/test_cases.py query/test_coverage.py "
+    "attack/test_law.py"
 )
 BOOK = "ledger/*.py faults/test_storage.py faults/test_forks.py"
 # Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
 FILES = {
     "accounting/filters.py": "accounting/test_filters.py ledger/test_budget.py ledger/test_model.py",
     "accounting/parts.py": f"accounting/test_parts.py accounting/test_events.py {ACCOUNTANT}",
-    "accounting/engines/solve*.py accounting/engines/ways*.py": f"{ENGINES} {ACCOUNTANT}",
+    "accounting/engines/solve.py accounting/engines/ways.py": f"{ENGINES} {ACCOUNTANT}",
+    "accounting/engines/delta.py accounting/engines/closed.py": f"{ENGINES} {ACCOUNTANT}",
     "mechanisms/samplers/*.py": "mechanisms/samplers/*.py mechanisms/test_additive.py mechanisms/test_attacks.py",
     "mechanisms/sums.py": "mechanisms/test_sums.py mechanisms/test_rows.py mechanisms/test_attacks.py",
     "query/noise.py": f"query/test_noise.py query/test_planner.py query/test_designs.py query/test_audit.py {QUERIES}",
     "query/planner.py": f"query/test_planner.py query/test_*.py {QUERIES}",
     "tables/emitter.py": f"tables/test_emitter.py tables/test_engines.py {QUERIES}",
+    "tables/statement.py": f"tables/test_statement.py tables/test_emitter.py tables/test_engines.py {QUERIES}",
     "ledger/store.py": f"ledger/test_ledger.py {BOOK} cli/test_ledger.py",
     "ledger/sqlite.py": f"ledger/test_ledger.py {BOOK} cli/test_ledger.py",
     "ledger/postgres.sql": f"ledger/test_separation.py {BOOK}",

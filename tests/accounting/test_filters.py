@@ -715,3 +715,31 @@ def test_what_is_charged_of_delta_is_never_under_it():
             truth = 1 - (1 - one) ** count
             assert (event * count).zcdp(delta_part=True).infinite_mass >= truth
             assert ZCDPFilter(1e6, 0.125).units(event * count)[1] >= truth * 8 * 2**60
+
+
+@pytest.mark.parametrize("make", FILTERS)
+def test_a_promise_covers_the_last_unit_of_either_limit(make):
+    """All that may be used is a part in 2^40 over the limits: so is what is promised, and hardly more."""
+    book = make()
+    assert book.used == (0, 0)
+    promised, over = book.guarantee(), Fraction(MOST, WHOLE)
+    mass = Fraction(promised.curve.infinite_mass) - Fraction(getattr(book, "slack", 0.0))
+    assert over <= (mass + Fraction(1, 2**60)) / Fraction(book.delta)
+    assert mass <= Fraction(book.delta) * over**3
+    stated = {
+        PureFilter: lambda: promised.pure(delta_part=True),
+        AdvancedFilter: lambda: promised.pure(delta_part=True),
+        ZCDPFilter: lambda: promised.zcdp(delta_part=True).rho,
+        GDPFilter: lambda: promised.gdp(delta_part=True),
+        RDPFilter: lambda: promised.rdp(book.alpha, delta_part=True),
+    }
+    cost, limit = Fraction(stated[type(book)]()), Fraction(getattr(book, book.parameter))
+    assert limit * over <= cost <= limit * over**3
+
+
+def test_limits_on_mu_are_those_whose_promise_is_a_gaussian_that_can_be_stated():
+    for ends in (2e-12, 5000.0):
+        assert GDPFilter(ends).guarantee().gdp() == pytest.approx(ends, rel=1e-9)
+    for beyond in (1.9e-12, 5001.0):
+        with pytest.raises(InvalidArgument, match="mu="):
+            GDPFilter(beyond)

@@ -56,6 +56,39 @@ def test_two_responses_on_one_sample_are_held():
         assert found.upper <= truth * 1.05 + 1e-6
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_samples_of_a_single_event_are_its_own_law_and_no_hull(times):
+    p, q = composed_outcomes(*sampled(*response_outcomes(0.7, 2), 0.2), times)
+    event = PoissonSampled(RandomizedResponse(0.7), 0.2) * times
+    for epsilon in (0.0, 0.05, 0.1):
+        found, truth = event.delta(epsilon), brute_delta(p, q, epsilon)
+        assert holds(found, truth, 1e-12)
+        assert found.upper <= truth * (1 + 1e-9)
+        assert found.lower >= truth * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("event", "leads"),
+    [
+        (ZeroConcentrated(0.5), False),
+        (Renyi([(2, 0.1), (8, 0.5)]) + Laplace(2.0), False),
+        (PoissonSampled(RandomizedResponse(0.9), 0.1) * 2, False),
+        (ApproximateDP(0.5, 1e-6) * 2, False),
+        (DiscreteLaplace(1.0) * 2, True),
+    ],
+    ids=repr,
+)
+def test_one_order_stands_for_both_only_where_that_is_proved(event, leads):
+    """A claim says nothing of the orders of what satisfies it; then both are charged, and the larger is the answer."""
+    sample = PoissonSampled(event, 0.1)
+    ((part, _),) = sample.curve.parts
+    curves = part.renyi
+    assert curves.leads == leads
+    if not leads:
+        orders = [float(order.log_mgf(1.0)) for order in (curves.forward, curves.backward)]
+        assert sample.rdp(2, delta_part=True) >= max(orders)
+
+
 @pytest.mark.parametrize("rate", [0.01, 0.5])
 def test_a_sampled_composition_costs_less_than_without_sampling(rate):
     inside = Gaussian(2.0) + Laplace(3.0) * 2
@@ -148,6 +181,15 @@ def test_large_losses_on_one_sample_are_answered(event, delta):
 def test_a_pure_group_has_the_multiple():
     for event in (PureDP(0.5), Laplace(2.0), DiscreteLaplace(2.0), RandomizedResponse(0.7)):
         assert event.group(3).pure() == pytest.approx(3 * event.pure(), rel=1e-12)
+
+
+@pytest.mark.parametrize("event", [RandomizedResponse(0.7), ApproximateDP(1.0, 1e-5), LossDistribution([0.5], [1.0])])
+def test_a_group_is_not_said_to_cost_more_than_a_mechanism_may_that_one_person_alone_moves(event):
+    """The hull of a group is a bound that the mechanism need not attain; one member of it moves what is released."""
+    for size in (2, 5):
+        found = event.group(size).delta(0.3)
+        assert found.lower <= event.delta(0.3).upper * (1 + 1e-9)
+        assert found.upper >= event.delta(0.3).lower
 
 
 def test_the_group_of_a_zcdp_claim_follows_its_theorem():

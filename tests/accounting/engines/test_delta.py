@@ -41,9 +41,10 @@ def test_a_stated_mass_is_exact_and_a_computed_one_is_not():
     assert Mix.of([(nothing().forward, 1)]).failure == Failure(1.0, 1.0)
 
 
-def test_two_brackets_that_exclude_each_other_are_joined():
+def test_two_brackets_that_exclude_each_other_are_joined(caplog):
     joined = Found(1.0, 2.0, "a").meet(Found(3.0, 4.0, "b"))
     assert (joined.lower, joined.upper, joined.method) == (1.0, 4.0, "disagreement")
+    assert "two engines disagree" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["lower", "upper"])
