@@ -87,3 +87,12 @@ def test_a_moment_with_too_many_nodes_is_bounded_by_its_normals_unmixed():
     long = SampledGaussianLoss(0.02, 1e-3, True, 150)
     assert long._grid(1.0, long.widest_step(1.0), long._most_nodes) is None
     assert 0 < float(long.log_mgf(np.float64(1.0))) < np.inf
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), [*CASES, (0.02, 0.3, 2), (3.0, 0.9, 40)])
+def test_the_place_of_a_loss_has_that_loss(sigma, q, group):
+    loss = SampledGaussianLoss(sigma, q, True, group)
+    for level in (0.7 * loss.smallest, 1e-6, 0.3, 5.0, 800.0):
+        x = loss.where(level)
+        assert float(loss.log_ratio(np.float64(x))) == pytest.approx(level, rel=1e-9, abs=1e-12)
+        assert loss._log_ratio_at(x) == pytest.approx(float(loss.log_ratio(np.float64(x))), rel=1e-12, abs=1e-15)

@@ -212,7 +212,8 @@ def _self_composed(loss: Atoms, count: int) -> tuple[Floats, Floats] | None:
 def _multinomial(loss: Atoms, count: int) -> tuple[Floats, Floats]:
     """Return the atoms of `count` copies by how often each loss comes, which `count` stars and a few bars say."""
     slots = count + loss.losses.size - 1
-    bars = np.array(list(combinations(range(slots), loss.losses.size - 1)), dtype=np.int64)
+    chosen = combinations(range(slots), loss.losses.size - 1)
+    bars = np.arange(slots)[:, None] if loss.losses.size == 2 else np.array(list(chosen), dtype=np.int64)
     ends = np.full((bars.shape[0], 1), slots)
     times = np.diff(np.hstack([np.full_like(ends, -1), bars, ends])) - 1
     logs = gammaln(count + 1) - np.sum(gammaln(times + 1), axis=1) + times @ loss.logs
