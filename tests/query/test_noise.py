@@ -81,3 +81,12 @@ def test_the_rho_of_a_price_is_the_largest(epsilon, delta):
     rho = rho_of(epsilon, delta)
     assert ZeroConcentrated(rho).epsilon(delta=delta).upper <= epsilon
     assert ZeroConcentrated(rho * 1.01).epsilon(delta=delta).upper > epsilon
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_every_number_of_a_vector_gets_noise_of_its_own(kind):
+    mechanism = Noise(kind, 0.5, Reach(1, 1.0), 10**6, "replace_one").mechanism(5)
+    assert mechanism.event.adjacency == "replace_one"
+    assert len(set(mechanism.release([0] * 5).value)) == 5
+    with pytest.raises(InvalidArgument):
+        mechanism.release([0] * 4)

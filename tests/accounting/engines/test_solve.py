@@ -6,7 +6,8 @@ import pytest
 
 from sitr.accounting.engines.delta import Found
 from sitr.accounting.engines.mix import Mix
-from sitr.accounting.engines.solve import delta_of, epsilon_of
+from sitr.accounting.engines.solve import _rare, delta_of, epsilon_of
+from sitr.accounting.engines.ways import Purse
 from sitr.accounting.losses import pairs
 
 LAWS = {
@@ -72,3 +73,13 @@ def test_where_some_loss_is_above_epsilon_delta_is_never_said_to_be_0(parts):
     found = delta_of(mix, min(mix.largest * 0.999, 5.0))
     assert found.lower <= found.upper
     assert found.upper > 0
+
+
+@pytest.mark.parametrize("other", [pairs.laplace_pair(2.0), pairs.gaussian_pair(0.5), pairs.two_point_pair(1.0, 0.0)])
+def test_rare_steps_never_make_a_release_cheaper(other):
+    """Even where nothing is left to pay with: what is released without them costs no more."""
+    rare, start = pairs.sampled_pair(pairs.gaussian_pair(2.0), 1e-6), Found(0.0, math.inf, "nothing yet")
+    both = _rare(Mix.of([(rare.forward, 10), (other.forward, 2)]), start, 1e-5, 1.0, Purse(0.0))
+    alone = epsilon_of(Mix.of([(other.forward, 2)]), 1e-5)
+    assert alone.lower <= both.lower <= both.upper
+    assert alone.lower > 0

@@ -13,9 +13,13 @@ from sitr.accounting import (
     PureDP,
     ZeroConcentrated,
 )
+from sitr.accounting.engines.cut import cut_at
+from sitr.accounting.engines.delta import Found
 from sitr.accounting.engines.line import Grid, Line
 from sitr.accounting.engines.mix import Mix
-from sitr.accounting.engines.ways import Purse, attempt
+from sitr.accounting.engines.near import gated_at
+from sitr.accounting.engines.split import split_at
+from sitr.accounting.engines.ways import Purse, Way, _in_order, _narrowed, attempt
 from sitr.accounting.losses.cuts import Gate
 from sitr.accounting.losses.sampled import SampledGaussianLoss
 
@@ -53,6 +57,35 @@ def test_a_way_that_cannot_be_tuned_proves_nothing(error):
         raise error
 
     assert attempt(fails, Purse()) is None
+
+
+def test_a_way_that_shows_that_nothing_fails_answers_nothing():
+    class Harmless(Priced):
+        def upper(self, epsilon):
+            return 0.0
+
+    way = Way(lambda mix, epsilon, log_delta: Harmless(1.0), "harmless", 0.5)
+    found = _narrowed(way, Mix(()), Found(0.0, 1.0, "Chernoff"), 1e-6, way.start, Purse())
+    assert (found.lower, found.upper, found.method) == (0.0, 0.0, "harmless")
+
+
+@pytest.mark.parametrize(
+    ("sigma", "others", "high", "ways"),
+    [
+        (0.5, [], 1e9, [cut_at, split_at, gated_at]),
+        (2.0, [], 1e9, [cut_at, gated_at, split_at]),
+        (0.5, [], 1e-9, [split_at, gated_at]),
+        (0.5, [Gaussian(1.0)], 1e9, [cut_at]),
+        (0.5, [Laplace(1.0)], 1e9, [cut_at]),
+        (0.5, [Laplace(1.0)], 1e-9, [cut_at, split_at, gated_at]),
+    ],
+)
+def test_ways_are_asked_by_what_makes_the_loss(sigma, others, high, ways):
+    """Where many steps make it, the largest are cut off; a single one is summed apart; in doubt, all are asked."""
+    rare = (SampledGaussianLoss.pair(sigma, 1e-4).forward, 10)
+    beside = [(pair.forward, n) for event in others for pair, n in event.curve.parts]
+    asked = _in_order(Mix.of([rare, *beside]), 1e-6, 10.0, high)
+    assert [way.at for way in asked] == ways
 
 
 def test_a_line_says_what_it_costs_before_it_is_evaluated():
