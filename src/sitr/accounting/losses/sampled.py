@@ -336,7 +336,8 @@ class SampledGaussianLoss(Loss):
             logs = terms(x)
             return np.sum(j * np.exp(logs - log_sum_exp(logs)[:, None]), axis=1)
 
-        x = _climbed(mean, power, j, 1e-3 * self.sigma) if power > 0 else _crossing(mean, power, self.steps)
+        near = 1e-3 * self.sigma
+        x = _climbed(mean, power, j, near) if power > 0 else np.array([self._only_maximum(power, near)])
         top, spans = height(x), []
         for sign in (-1, 1):
             reach = np.full(x.size, 2 * ENDS * self.sigma)
@@ -347,6 +348,19 @@ class SampledGaussianLoss(Loss):
                 reach = np.where(short, 1.5 * reach, reach)
             spans.append(x + sign * reach)
         return sorted(zip(spans[0].tolist(), spans[1].tolist(), strict=True))
+
+    def _only_maximum(self, power: float, near: float) -> float:
+        """Bisect for x = power · E[j | x] where the power is not positive: the left side rises, and the right falls."""
+        low, high = power * self.steps, 0.0
+        while high - low > near:
+            middle = (low + high) / 2
+            if middle in (low, high):
+                break
+            logs = [log + (j * middle - j * j / 2) / self.sigma**2 for j, log in enumerate(self._listed[1])]
+            shares = [math.exp(log - max(logs)) for log in logs]
+            mean = math.fsum(j * share for j, share in enumerate(shares)) / math.fsum(shares)
+            low, high = (middle, high) if middle < power * mean else (low, middle)
+        return (low + high) / 2
 
     def profile(self, epsilon: Floats) -> Floats:
         one = self._profile_of_one if self.steps == 1 else self._profile_of_group
@@ -454,15 +468,6 @@ def _climbed(mean: Callable[[Floats], Floats], power: float, starts: Floats, nea
         if np.max(np.abs(x - before)) < near:
             break
     return x
-
-
-def _crossing(mean: Callable[[Floats], Floats], power: float, steps: int) -> Floats:
-    """Return the one maximum where the power is not positive: E[j | x] rises, and power times it falls."""
-    low, high = np.array([power * steps]), np.zeros(1)
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if middle < power * mean(middle) else (low, middle)
-    return (low + high) / 2
 
 
 def _log_expm1(x: float) -> float:
