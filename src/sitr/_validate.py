@@ -116,10 +116,10 @@ def name(what: str, value: Any, *, without: str = "") -> str:
 
 
 def shows(text: str) -> bool:
-    """Return whether every character of a text is one that a reader sees; a plain space is.
+    r"""Return whether every character of a text is one that a reader sees; a plain space is.
 
     Example:
-        >>> shows("amina b."), shows("amina\\u200b"), shows("amina\\u3164")
+        >>> shows("amina b."), shows("amina\u200b"), shows("amina\u3164")
         (True, False, False)
     """
     return text.isprintable() and not BLANK.search(text)

@@ -130,6 +130,26 @@ def test_what_no_mean_of_a_column_shows_is_found(change, width):
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize("told", ["-0.0 for 0.0", "1 for 1.0", "True for 1", "a space after a text", "few decimals"])
+def test_equal_outputs_that_are_written_differently_are_told_apart(told):
+    chances = np.random.default_rng(9)
+    usual = {"-0.0 for 0.0": 0.0, "1 for 1.0": 1.0, "True for 1": 1}
+
+    def batch(data, n):
+        shown = {"-0.0 for 0.0": -0.0, "1 for 1.0": 1, "True for 1": True}
+        if told in usual:
+            outputs = [(usual[told], shown[told])] * n
+        else:
+            drawn = chances.normal(size=n).tolist()
+            outputs = [(f"{x:.6f}", f"{x:.6f} ") if "text" in told else (x, round(x, 3)) for x in drawn]
+        leaks = (chances.random(n) < 0.2) & (data == 1)
+        return [output[int(leak)] for output, leak in zip(outputs, leaks, strict=True)]
+
+    report = audit(None, 0, 1, claimed=(0.1, 1e-3), samples=4_000, batch=batch)
+    assert report.violated
+    assert "length as text" in report.witness.words
+
+
 def test_many_columns_raise_no_more_alarms():
     """As many honest audits of three columns accuse as may, at most: each does with probability at most a half."""
     alarms = sum(

@@ -11,14 +11,16 @@ from .samples import Numbers, Sample
 MOST_PAIRS = 10  # of columns, those whose correlation changes most between the inputs
 MOST_PAIRED = 128  # columns that are looked through for them
 FARTHEST = 5.0  # standard deviations, beyond which a number counts no more for a correlation
+MOST_WRITTEN = 8  # numbers of an output that is also looked at as text
 MOST_GAPS = 50  # columns whose pattern of missing numbers is a number exactly
 
 
 @dataclass(frozen=True)
 class Features:
-    """Which columns are added to a sample: differences, sums and products of pairs, and which numbers are missing.
+    """Which columns are added to a sample: differences, sums and products of pairs, what is missing, and lengths.
 
-    Products are of what lies beyond the means of both samples together: high where two numbers go together.
+    Products are of what lies beyond the means of both samples together: high where two numbers go together. Lengths
+    are those of the outputs as text: equal numbers may be written in different ways.
 
     Example:
         >>> sample = Sample([], np.array([[1.0, 2.0], [3.0, 2.0], [np.nan, 5.0]]))
@@ -32,6 +34,7 @@ class Features:
     pairs: tuple[tuple[int, int], ...]
     centre: Numbers
     gaps: bool
+    lengths: bool
 
     @classmethod
     def of(cls, first: Sample, second: Sample) -> Features:
@@ -39,10 +42,11 @@ class Features:
         rows = [finite(sample.columns) for sample in (first, second)]
         centre = np.concatenate(rows).mean(axis=0) if first.columns.shape[1] else np.zeros(0)
         gaps = bool(np.isnan(first.columns).any() or np.isnan(second.columns).any())
-        return cls(_pairs(*rows), centre, gaps)
+        written = [*first.lengths(), *second.lengths()] if first.width <= MOST_WRITTEN else []
+        return cls(_pairs(*rows), centre, gaps, lengths=len(set(written)) > 1)
 
     def added(self, sample: Sample) -> Sample:
-        """Return the sample with the columns of pairs, and with that of gaps where there are any."""
+        """Return the sample with the columns of pairs, and with those of gaps and of lengths where there are any."""
         columns, names = [sample.columns], []
         for left, right in self.pairs:
             one, two = sample.columns[:, left], sample.columns[:, right]
@@ -54,6 +58,9 @@ class Features:
             missing = np.isnan(sample.columns[:, :MOST_GAPS])
             columns.append((missing @ 2.0 ** np.arange(missing.shape[1]))[:, None])
             names.append("pattern of missing numbers")
+        if self.lengths:
+            columns.append(sample.lengths()[:, None])
+            names.append("length as text")
         if not names:
             return sample
         return replace(sample, columns=np.hstack(columns), derived=tuple(names))

@@ -59,6 +59,10 @@ class Sample:
         """Return each output as text, equal for equal outputs."""
         return [repr(_plain(output)) for output in self.raw]
 
+    def lengths(self) -> Numbers:
+        """Return how long each output is as text: that tells -0.0 from 0.0, 1 from 1.0, and `no` from `no `."""
+        return np.array([len(label) for label in self.labels()], dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class Reader:

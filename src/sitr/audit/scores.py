@@ -170,10 +170,11 @@ def learn(first: Sample, second: Sample) -> list[Score]:
         ['value', 'low bits in order', 'linear', 'bins', 'low bits', 'low bits by size']
     """
     scores: list[Score] = []
-    numbers = first.columns.shape[1] > 0 and not (np.isnan(first.columns).all() and np.isnan(second.columns).all())
+    own = [sample.columns[:, : sample.width] for sample in (first, second)]
+    numbers = any(not np.isnan(columns).all() for columns in own)
     if not numbers or (_few_distinct(first) and _few_distinct(second)):
         scores.append(CellScore(Labels(first, second), first, second))
-    if not numbers:
+    if not numbers and not first.derived:
         return scores
     columns = _leading(first, second)
     looked_at = [score for column in columns for score in _cut(first, second, column)]
@@ -183,7 +184,7 @@ def learn(first: Sample, second: Sample) -> list[Score]:
     told = dict.fromkeys([columns[0], *(score.column for score in cut["bins"][:MOST_KEPT])])
     scores += [ValueScore(first, column) for column in told]
     scores += [BitScore(first, score.column) for score in cut.get("low bits", [])[:MOST_KEPT]]
-    scores.append(LinearScore(first, second))
+    scores += [LinearScore(first, second)] if numbers else []
     return scores + [score for kind in CUTS if kind in cut for score in cut[kind][:MOST_KEPT]]
 
 
