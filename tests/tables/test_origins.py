@@ -63,7 +63,7 @@ def test_the_unit_of_one_source_has_one_type(tmp_path):
     os.link(tmp_path / "t.csv", tmp_path / "linked.csv")
     texts = {"columns": {"who": {"type": "string"}, "x": {"type": "integer"}}}
     for other in ("t.csv", "linked.csv"):
-        with pytest.raises(InvalidDeclaration, match="declare 'who' of different types"):
+        with pytest.raises(InvalidDeclaration, match="with 'who' of different types"):
             database(tmp_path, "t.csv", other, second=texts)
 
 

@@ -189,3 +189,23 @@ def test_deep_conditions_are_read_too():
 def test_the_text_that_is_shown_is_the_one_that_is_sent():
     made = stated(TABLE.filter((TABLE["a"] | TABLE["b"]).isnull()), COMPILER)
     assert " ".join(made.pretty.split()).replace("( ", "(").replace(" )", ")") == made.text
+
+
+def test_functions_within_functions_are_read_without_copies_of_what_they_hold(monkeypatch):
+    """A hundred levels, each copied with all below it, took a minute for a question that is within the limits."""
+    tree = exp.column("a")
+    for _ in range(50):
+        tree = exp.Coalesce(this=tree, expressions=[exp.column("b")])
+    sizes, copy = [], exp.Expression.copy
+
+    def counted(self):
+        sizes.append(sum(1 for _ in self.walk()))
+        return copy(self)
+
+    root = exp.Paren(this=tree)
+    before = root.sql()
+    monkeypatch.setattr(exp.Expression, "copy", counted)
+    statement._spelled_out(root, "duckdb")
+    assert max(sizes) < 20
+    monkeypatch.undo()
+    assert root.sql() == before

@@ -531,7 +531,7 @@ def check_alike(table: Table, other: Table) -> None:
         )
     if isinstance(table.unit, str) and table.columns[table.unit].domain.kind != other.columns[table.unit].domain.kind:
         raise InvalidDeclaration(
-            f"tables.{table.name} and tables.{other.name} read one source and declare {table.unit!r} of different types.",
+            f"tables.{table.name} and tables.{other.name} read one source, with {table.unit!r} of different types.",
             why="7 and 07 are one number and two texts: who is one unit here would be two there, with twice the rows.",
             do="give it one type in both.",
         )

@@ -453,7 +453,7 @@ def _carried(tally: Tally) -> dict[str, str]:
 
 
 def _same_unit(left: Value, right: Value) -> Value:
-    """Whether two units are one. Decimals are compared as they are written: a cast of one to another's digits may fail."""
+    """Whether two units are one. Decimals are compared as texts: a cast of one to the digits of another may fail."""
     if left.type().is_decimal() or right.type().is_decimal():
         return left.cast("string") == right.cast("string")
     return left == right

@@ -125,16 +125,17 @@ def _spelled_out(tree: exp.Expr, dialect: Any) -> None:
 
 
 def _as_read(node: exp.Expr, dialect: Any) -> exp.Expr:
+    """What is read of a function. Its arguments are taken out of it, and not copied: they may hold most of the tree."""
     held: dict[str, exp.Expr] = {}
-    blank = node.copy()
-    for one in list(blank.iter_expressions()):
+    for one in list(node.iter_expressions()):
         if not isinstance(one, (exp.Literal, exp.Var)):
             name = f"sitr_{len(held)}"
             held[name] = one
             one.replace(exp.column(name))
-    made = _parsed(text_of(blank, dialect), dialect).copy()
+    made = _parsed(text_of(node, dialect), dialect).copy()
     for column in list(made.find_all(exp.Column)):
-        column.replace(held[column.name].copy())
+        argument = held[column.name]
+        column.replace(argument if argument.parent is None else argument.copy())
     return made
 
 
