@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from ..errors import InvalidArgument
 from ..units import ADJACENCIES, Adjacency, join
 from .curve import Answers
 from .losses import pairs
-from .losses.law import Pair
+from .losses.law import Pair, rounded_up
 from .parts import Parts, sampled_part
 from .renyi import Claim, chord_claim, concentrated_claim, curve_claim, zcdp_claim
 
@@ -194,7 +195,7 @@ class Laplace(Event):
         self._set(noise_multiplier=_noise(self.noise_multiplier))
 
     def _describe(self) -> Pair:
-        return pairs.laplace_pair(1 / self.noise_multiplier)
+        return pairs.laplace_pair(rounded_up(1 / Fraction(self.noise_multiplier)))
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cached_property
 
 from ..errors import NoSuchGuarantee
@@ -11,7 +12,7 @@ from .engines.mix import Mix
 from .engines.solve import ROUNDED, delta_of_orders, epsilon_of_orders
 from .engines.tradeoff import power_of_orders
 from .losses.gaussian import GaussianLoss
-from .losses.law import UNIT, Pair
+from .losses.law import UNIT, Pair, rounded_up
 from .losses.pairs import two_point_pair
 from .losses.sampled_curve import SampledCurve, log_ratio
 from .parts import Parts
@@ -121,8 +122,8 @@ class Orders:
                 why="pure differential privacy bounds every loss (THEORY 1.3).",
                 do="ask at a δ > 0, or use noise of bounded loss such as Laplace.",
             )
-        rounded = 0.0 if self._states_largest else ROUNDED
-        return Found(max(largest, 0.0) * (1 - rounded), max(largest, 0.0) * (1 + rounded), "largest loss")
+        upper = max(*(_largest_above(mix) for mix in self.all), 0.0)
+        return Found(upper if self._states_largest else upper * (1 - 2 * ROUNDED), upper, "largest loss")
 
     @property
     def _states_largest(self) -> bool:
@@ -201,3 +202,9 @@ def _forward(parts: list[tuple[Pair, int]]) -> Mix:
 
 def _smaller(first: Found[Number], second: Found[Number]) -> Found[Number]:
     return first if first.upper <= second.upper else second
+
+
+def _largest_above(mix: Mix) -> float:
+    """Return the largest loss of a mix, rounded up: the sum is exact, and so are terms that are no logarithms."""
+    total = rounded_up(sum((n * Fraction(loss.largest) for loss, n in mix.parts), Fraction(0)))
+    return total if all(loss.bounded or loss.stated for loss, _ in mix.parts) else total * (1 + ROUNDED)

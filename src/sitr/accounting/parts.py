@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +18,7 @@ from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
-from .losses.law import Floats, LaterPair, Pair
+from .losses.law import Floats, LaterPair, Pair, rounded_up
 from .losses.merged import merged_pair
 from .losses.sampled import SampledGaussianLoss
 from .renyi import Claim, implied_pair
@@ -183,7 +184,8 @@ def group_part(part: Pair | Claim, size: int) -> Pair | Claim:
     if isinstance(loss, DiscreteGaussianLoss):
         return pairs.discrete_gaussian_pair(loss.scale, size * loss.sensitivity)
     if isinstance(loss, IntervalLoss):
-        return (pairs.laplace_pair if loss.top else pairs.exponential_pair)(size * loss.e0)
+        grown = rounded_up(size * Fraction(loss.e0))
+        return (pairs.laplace_pair if loss.top else pairs.exponential_pair)(grown)
     if isinstance(loss, SampledGaussianLoss):
         return _sampled_group(loss, size)
     if part.grown is not None:

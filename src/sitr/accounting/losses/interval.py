@@ -19,6 +19,7 @@ class IntervalLoss(Loss):
     """The same law in both orders. The density is `edge` e^{(l - e0)/2}; `top` and `bottom` are the masses at ±e0."""
 
     closed = True
+    bounded = True  # e0 was given, or is a quotient that was rounded up
 
     e0: float
     edge: float

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,6 +39,7 @@ class Loss(ABC):
 
     infinite_mass: float = 0.0
     stated: bool = False  # `infinite_mass` is a number that was given, not one that was computed and is rounded
+    bounded: bool = False  # no loss is above `largest`, however that was rounded
     largest: float = math.inf
     smallest: float = -math.inf
     top_mass: float = 0.0
@@ -141,6 +143,17 @@ class LaterPair(Pair):
 
     __eq__ = object.__eq__  # comparing the laws would make them
     __hash__ = object.__hash__
+
+
+def rounded_up(number: Fraction) -> float:
+    """Return the least float that is not under a number.
+
+    Example:
+        >>> rounded_up(Fraction(1, 2)), rounded_up(Fraction(1, 3)) * 3 >= 1
+        (0.5, True)
+    """
+    nearest = float(number)
+    return math.nextafter(nearest, math.inf) if Fraction(nearest) < number else nearest
 
 
 def waves(losses: Complexes, weights: Complexes, step: float, count: int) -> Complexes:
