@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from .samples import Numbers, Sample
 
-MOST_PAIRS = 10  # of columns, those whose correlation changes most between the inputs
-MOST_PAIRED = 128  # columns that are looked through for them
+MOST_PAIRS = 10  # of columns, those that go together most differently with the two inputs
+MOST_PAIRED = 128  # columns that are looked through for them, by their correlation
+MOST_COMPARED = 32  # and by how often two numbers are equal
 FARTHEST = 5.0  # standard deviations, beyond which a number counts no more for a correlation
 MOST_WRITTEN = 8  # numbers of an output that is also looked at as text
 MOST_GAPS = 50  # columns whose pattern of missing numbers is a number exactly
@@ -73,7 +75,8 @@ def _pairs(first: Numbers, second: Numbers) -> tuple[tuple[int, int], ...]:
         both = np.concatenate([first, second])[:, :width]
         middle, spread = both.mean(axis=0), deviation(both)
         change = _correlation(first[:, :width], middle, spread) - _correlation(second[:, :width], middle, spread)
-        best = np.argsort(-np.abs(change[left, right]), kind="stable")[:MOST_PAIRS]
+        size = np.maximum(np.abs(change[left, right]), _told_by_equality(first, second, left, right))
+        best = np.argsort(-size, kind="stable")[:MOST_PAIRS]
         left, right = left[best], right[best]
     return tuple(zip(left.tolist(), right.tolist(), strict=True))
 
@@ -81,6 +84,17 @@ def _pairs(first: Numbers, second: Numbers) -> tuple[tuple[int, int], ...]:
 def _correlation(rows: Numbers, middle: Numbers, spread: Numbers) -> Numbers:
     near = np.clip((rows - middle) / spread, -FARTHEST, FARTHEST)
     return np.asarray(near.T @ near / len(near))
+
+
+def _told_by_equality(first: Numbers, second: Numbers, left: Any, right: Any) -> Numbers:
+    """How differently often two numbers are equal: in standard deviations of one output, as correlations are."""
+    told = np.zeros(len(left))
+    for place, (one, two) in enumerate(zip(left, right, strict=True)):
+        if two < MOST_COMPARED:
+            rates = [np.mean(rows[:, one] == rows[:, two]) for rows in (first, second)]
+            middle = (rates[0] + rates[1]) / 2
+            told[place] = abs(rates[0] - rates[1]) / np.sqrt(max(middle * (1 - middle), 1 / len(first)))
+    return told
 
 
 def finite(rows: Numbers) -> Numbers:
