@@ -37,7 +37,7 @@ from .law import (
 ENDS = 9.3  # standard deviations kept beyond the moved mean: Φ(-9.3) < 1e-20
 DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
 MOST_NODES = 30_000  # of one quadrature, before only its humps are kept
-MOST_TERMS = 200_000  # of one quadrature: each node has one for every member of a group
+MOST_TERMS = 60_000  # of one quadrature: each node has one for every member of a group
 MOST_ABSOLUTE = 150_000  # nodes on all the lines that bound |M|
 FAINT = 48.0  # nodes this many nats under the largest are dropped
 
