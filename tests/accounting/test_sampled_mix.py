@@ -16,6 +16,7 @@ from sitr.accounting import (
     Laplace,
     LossDistribution,
     PoissonSampled,
+    PrivacyProfile,
     RandomizedResponse,
     Renyi,
     ZeroConcentrated,
@@ -256,3 +257,21 @@ def test_composed_sampled_mixes_cost_more_than_one_and_no_more_than_by_divergenc
     ten = (one * 10).epsilon(1e-6)
     assert one.epsilon(1e-6).upper < ten.upper <= (Renyi(formula=one) * 10).epsilon(1e-6).upper
     assert ten.lower <= ten.upper
+
+
+@pytest.mark.parametrize("alpha", [1.1, 1.5, 2.5])
+@pytest.mark.parametrize(("kept", "count", "rate"), [(0.7, 2, 0.5), (0.9, 3, 0.2), (0.5, 4, 0.9)])
+def test_curves_of_finite_losses_are_conditioned_on_them(kept, count, rate, alpha):
+    """Where P fails at a rate and is otherwise under Q, losses given that they are finite are negative, as is ln M."""
+    fails = PoissonSampled(LossDistribution([math.log(kept)], [kept], 1 - kept) * count, rate)
+    rest = math.log((1 - 0.02 * math.exp(-3)) / 0.98)
+    other = LossDistribution([3.0, -rest], [0.02, 0.98]) * 20
+    c, finite = alpha - 1, 1 - rate + rate * kept**count  # all of Q is finite, and this much of the sampled P
+    moment = c * math.log(finite) + 20 * math.log(0.02 * math.exp(3 * c) + 0.98 * math.exp(-c * rest))
+    assert (fails + other).rdp(alpha, delta_part=True) >= moment / c * (1 - 1e-12)
+
+
+def test_samples_of_nearly_everyone_have_curves():
+    rare = PoissonSampled(PrivacyProfile([(0.0372, 0.00104), (6.6e-9, 0.0)]) * 2, 0.401) * 7
+    found = PoissonSampled(rare, 1 - 2**-53).delta(0.88)
+    assert 0 <= found.lower <= found.upper <= 1

@@ -59,8 +59,10 @@ class SampledMix(Loss):
 
     def _remove(self, c: float) -> float:
         """The least of what holds: r^{1+c} is convex in w; ln M is convex in c; near 1, r^{1+c} is under a parabola."""
-        # (1-q) + q w^{1+c} is over r^{1+c}.
-        bounds = [float(np.logaddexp(math.log1p(-self.q), math.log(self.q) + float(self.forward.log_mgf(c))))]
+        # (1-q) + q w^{1+c} is over r^{1+c}; K is of finite losses, which P has 1 - m of and the sample 1 - qm.
+        fails = self.forward.infinite_mass
+        finite = float(self.forward.log_mgf(c)) + math.log1p(-fails) if fails < 1 else -math.inf
+        bounds = [float(np.logaddexp(math.log1p(-self.q), math.log(self.q) + finite)) - math.log1p(-self.q * fails)]
         if c + 1 < MOST_TERMS:
             below = math.floor(c)
             share = c - below
@@ -108,7 +110,7 @@ class SampledMix(Loss):
 
     def _parabola(self, half: float, power: float) -> float:
         """Return ln(1 + half (1-q)^power q² E_Q (w-1)²); E_Q w² is e^{K(1)}."""
-        second = float(self.forward.log_mgf(1.0))
+        second = max(float(self.forward.log_mgf(1.0)), 0.0)  # as E_Q w is 1; rounding may take it under
         log = math.log(half) + power * math.log1p(-self.q) + 2 * math.log(self.q)
         if second + abs(log) > 600:  # too steep for doubles, and no use as a bound
             return math.inf

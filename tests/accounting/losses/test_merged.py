@@ -2,10 +2,12 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 
-from sitr.accounting import Gaussian, Laplace, PoissonSampled, RandomizedResponse
+from sitr.accounting import Gaussian, Laplace, PoissonSampled, PureDP, RandomizedResponse
 from sitr.accounting.losses import pairs
 from sitr.accounting.losses.merged import merged_pair
 from tests.accounting.helpers import (
@@ -68,6 +70,23 @@ def test_what_has_no_cells_is_forgotten():
     assert np.array_equal(alone.forward.losses, both.forward.losses)
     tiny = pairs.two_point_pair(500.0, 0.0)
     assert merged_pair([(pairs.laplace_pair(1.0), 1), (tiny, 2)]).forward.largest == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("rate", [1e-4, 1e-10, 2e-14])
+@pytest.mark.parametrize("outer", [0.5, 2.7e-11])
+def test_losses_far_under_a_unit_of_rounding_stay_under_the_truth(rate, outer):
+    """Of responses so rarely sampled, masses under P and Q agree to the last digits; three on one sample, exactly."""
+    with mp.workdps(60):
+        inner, e = mpf(rate), mpmath.exp(mpf(1))
+        q = [1 / (1 + e), e / (1 + e)]
+        p = [(1 - inner) * q[0] + inner * q[1], (1 - inner) * q[1] + inner * q[0]]
+        whole_p, whole_q = [mpf(1)], [mpf(1)]
+        for _ in range(3):
+            whole_p, whole_q = ([a * b for a in left for b in right] for left, right in ((whole_p, p), (whole_q, q)))
+        truth = mpf(outer) * sum(max(a - b, 0) for a, b in zip(whole_p, whole_q, strict=True))
+    found = PoissonSampled(PoissonSampled(PureDP(1.0), rate) * 3, outer).delta(0.0)
+    assert truth * (1 - mpf(10) ** -3) <= found.lower <= truth * (1 + mpf(10) ** -15)
+    assert truth <= found.upper
 
 
 @pytest.mark.parametrize(
