@@ -13,6 +13,7 @@ from sitr.cli import clinic as demo
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE, SQL = ROOT / "docs" / "queries.md", ROOT / "docs" / "sql.md"
+VALUE = r"(?:[\d.]+|True|False)"
 REGIONS = ("north", "south", "west", "")
 REASONS = ("fever", "check-up", "injury")
 
@@ -98,6 +99,23 @@ def test_the_program_of_the_readme_runs_on_what_the_demo_leaves(tmp_path, monkey
     assert names["r"].value["region"] == ["north", "south", "east", "west"]
 
 
-def test_links_of_the_guide_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", GUIDE.read_text(encoding="utf-8")):
-        assert (GUIDE.parent / target).exists(), target
+@pytest.mark.parametrize("name", ["accounting", "mechanisms"])
+def test_the_programs_of_a_guide_print_what_it_says(name, capsys):
+    """A comment behind `print` that begins with a number or a truth value is what is printed."""
+    for text in blocks("python", ROOT / "docs" / f"{name}.md"):
+        exec(compile(text, f"{name}.md", "exec"), {})
+        told = capsys.readouterr().out
+        for said in re.findall(
+            r"^print\(.*\)  # ((?:[\d.]+|True|False)(?: (?:[\d.]+|True|False))*)", text, re.MULTILINE
+        ):
+            assert said.rstrip(".") in told
+
+
+@pytest.mark.parametrize("guide", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda one: one.name)
+def test_links_of_guides_lead_somewhere(guide):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", guide.read_text(encoding="utf-8")):
+        assert (guide.parent / target).exists(), target
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 200
