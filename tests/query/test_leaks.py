@@ -13,7 +13,7 @@ import pyarrow
 import pytest
 
 import sitr
-from sitr.errors import SitrError
+from sitr.errors import Cancelled, SitrError
 from sitr.ledger import Budget, Ledger
 from sitr.query.execution import Execution
 from sitr.session.database import open as open_database
@@ -216,7 +216,7 @@ def test_no_error_tells_a_mark(table, everything):
 
 
 def _stopped_at_the_end(source, monkeypatch):
-    original, join = type(source).fetch, threading.Thread.join
+    original, wait = type(source).fetch, threading.Event.wait
     there, pressed = threading.Event(), threading.Event()
 
     def fetch(query):
@@ -226,14 +226,14 @@ def _stopped_at_the_end(source, monkeypatch):
             assert pressed.wait(60)
         return rows
 
-    def interrupted(thread, timeout=None):
-        if there.is_set() and not pressed.is_set():
+    def interrupted(event, timeout=None):
+        if threading.current_thread() is threading.main_thread() and there.is_set() and not pressed.is_set():
             pressed.set()
             raise KeyboardInterrupt
-        join(thread, timeout)
+        return wait(event, timeout)
 
     monkeypatch.setattr(source, "fetch", fetch)
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    monkeypatch.setattr(threading.Event, "wait", interrupted)
 
 
 @pytest.mark.parametrize("stage", ["engine", "answer", "noise", "stopped"])
@@ -255,6 +255,7 @@ def test_no_failure_after_rows_were_read_tells_a_mark(table, everything, monkeyp
     with pytest.raises(SitrError) as raised:
         question.release(epsilon=5.0)
     error = raised.value
+    assert isinstance(error, Cancelled) == (stage in ("noise", "stopped"))
     assert (error.__cause__, error.__context__) == (None, None)
     assert_clean(told(error), stage)
     assert table.database.ledger.spent("test").value > 0
