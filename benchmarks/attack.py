@@ -85,7 +85,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=3300.0, help="for all of it, on two processes (3300)")
     parser.add_argument("--plans", type=int, default=20_000, help="on all engines together (20,000)")
     parser.add_argument("--trees", type=int, default=10_000, help="for the accountant (10,000)")
-    parser.add_argument("--expressions", type=int, default=10_000, help="on DuckDB and PostgreSQL (10,000)")
+    parser.add_argument("--expressions", type=int, default=4_000, help="on DuckDB and PostgreSQL (4,000)")
     parser.add_argument("--only", metavar="WORD", help="parts of this name or kind: spark, plans, trees, expressions")
     parser.add_argument("--processes", type=int, default=2, help="at a time (2)")
     return parser.parse_args()

@@ -116,7 +116,7 @@ class Files(House):
         if self.world.engine == "duckdb":
             made.source._connection.raw_sql("SET threads = 1")  # type: ignore[attr-defined]
         else:
-            for name, value in SPARK.items() if self.world.seed % 5 else ():
+            for name, value in SPARK.items() if self.world.seed % 10 else ():
                 made.source._session.conf.set(name, value)  # type: ignore[attr-defined]
         return made
 
@@ -128,6 +128,8 @@ class Files(House):
         if self.world.engine == "spark":  # a query names the views of the files that were opened
             self.database.source.close()
             self.database.source._queries.clear()
+        elif self.world.reader == "csv":  # which is read from its first line on each time
+            return
         self._reopened()
 
     def close(self) -> None:
@@ -158,6 +160,23 @@ class Kept(House):
         return self._folder
 
     def opened(self, rows: Rows) -> Database:
+        self._write(rows)
+        made = open_database(self.declared(address="world.duckdb"), analyst="amina", ledger="memory://")
+        made.source._connection.raw_sql("SET threads = 1")  # type: ignore[attr-defined]
+        return made
+
+    def fill(self, rows: Rows) -> None:
+        """Write the file anew and connect to it again; what was written of the queries names the same tables."""
+        source: Any = self.database.source
+        known = source._known
+        source.disconnect()
+        self._write(rows)
+        source.renew()
+        source._connection.raw_sql("SET threads = 1")
+        for texts in known:
+            source.places(texts)
+
+    def _write(self, rows: Rows) -> None:
         path = self._folder / "world.duckdb"
         path.unlink(missing_ok=True)
         with duckdb.connect(str(path)) as connection:
@@ -165,13 +184,6 @@ class Kept(House):
                 connection.register("given", frame(table, rows[name]))
                 connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM given')
                 connection.unregister("given")
-        made = open_database(self.declared(address="world.duckdb"), analyst="amina", ledger="memory://")
-        made.source._connection.raw_sql("SET threads = 1")  # type: ignore[attr-defined]
-        return made
-
-    def fill(self, rows: Rows) -> None:
-        self.database.close()
-        self.database = self.opened(rows)
 
     def close(self) -> None:
         super().close()

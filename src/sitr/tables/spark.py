@@ -172,14 +172,18 @@ class Spark(Source):
         texts = columns_of(split["cells"], header, table)
         if not texts:
             return split
-        cells = split.select(**texts)
-        return cells.select(**values_of(cells, table, self, self.declared.time_zone))
+        cells = self._named(self._session.sql(self.compiled(split.select(**texts))))
+        values = cells.select(**values_of(cells, table, self, self.declared.time_zone))
+        return self._named(self._session.sql(self.compiled(values)))  # so that queries do not repeat how it is read
 
     def _view(self, frame: Any) -> Value:
+        return _zoned(self._named(frame), frame.schema)
+
+    def _named(self, frame: Any) -> Value:
         name = f"sitr_{next(_numbers)}"
         frame.createOrReplaceTempView(name)
         self._views.append(name)
-        return _zoned(self._connection.table(name), frame.schema)
+        return self._connection.table(name)
 
     def sample(self, name: str, frame: Any) -> Value:
         """In two partitions: a table of constants would be computed by the optimizer, and not as data are."""
@@ -277,7 +281,9 @@ def _split(text: Any, separator: str) -> Any:
 
     quoted = of.array_join(of.transform(of.split(line, QUOTE), kept), QUOTE)
     cells = of.split(of.when(line.contains(QUOTE), quoted).otherwise(line), re.escape(separator))
-    return text.where((length > 0) & (length <= LONGEST_LINE) & (quotes % 2 == 0)).select(cells.alias("cells"))
+    records = text.where((length > 0) & (length <= LONGEST_LINE) & (quotes % 2 == 0))
+    # One row for each: Spark moves no condition or column past this, and would else split the line anew for each use.
+    return records.select(of.explode(of.array(cells)).alias("cells"))
 
 
 def _zoned(table: Value, schema: Any) -> Value:

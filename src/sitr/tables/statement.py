@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import sqlglot
@@ -41,8 +40,10 @@ CLOSED = (
 BETWEEN_WORDS = (exp.Paren, exp.Case, exp.If, exp.Window)  # whose parts need none either
 CHAINS = (exp.And, exp.Or, exp.Add, exp.Mul)  # every engine reads a chain of one of them from the left
 OPERATORS = (exp.Connector, exp.Cast, exp.Case, exp.If, exp.AggFunc)  # functions to sqlglot, and read as they are
+READINGS = 2000  # of functions, that are kept
 Found = TypeVar("Found")
 _deepening = threading.Lock()
+_readings: dict[Any, exp.Expr] = {}
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ def check(meant: exp.Expr, text: str, dialect: Any, bounds: Counter[str]) -> Non
         )
 
 
-def text_of(tree: exp.Expr, dialect: Any, *, pretty: bool = False) -> str:
-    """Return the text of a tree; what the engine has no words for is an error."""
-    return str(tree.sql(dialect=dialect, pretty=pretty, unsupported_level=sqlglot.ErrorLevel.RAISE))
+def text_of(tree: exp.Expr, dialect: Any, *, pretty: bool = False, copy: bool = True) -> str:
+    """Return the text of a tree; what the engine has no words for is an error. Without a copy, the tree is used up."""
+    return str(tree.sql(dialect=dialect, copy=copy, pretty=pretty, unsupported_level=sqlglot.ErrorLevel.RAISE))
 
 
 def _read(text: str, dialect: Any) -> exp.Expr | None:
@@ -132,16 +133,30 @@ def _as_read(node: exp.Expr, dialect: Any) -> exp.Expr:
             name = f"sitr_{len(held)}"
             held[name] = one
             one.replace(exp.column(name))
-    made = _parsed(text_of(node, dialect), dialect).copy()
+    made = _reading(node, dialect)
     for column in list(made.find_all(exp.Column)):
         argument = held[column.name]
         column.replace(argument if argument.parent is None else argument.copy())
     return made
 
 
-@lru_cache(maxsize=256)
-def _parsed(text: str, dialect: Any) -> exp.Expr:
-    return sqlglot.parse_one(text, dialect=dialect)
+def _reading(function: exp.Expr, dialect: Any) -> exp.Expr:
+    """What is read of the text of a small tree; a query has few such, each of them often."""
+    key = _shape(function), dialect
+    if key not in _readings:
+        if len(_readings) >= READINGS:
+            _readings.clear()
+        _readings[key] = sqlglot.parse_one(text_of(function, dialect), dialect=dialect)
+    return _readings[key].copy()
+
+
+def _shape(part: Any) -> Any:
+    """All that a tree is made of, as a value."""
+    if isinstance(part, list):
+        return tuple(map(_shape, part))
+    if not isinstance(part, exp.Expr):
+        return type(part), part
+    return type(part), tuple((name, _shape(held)) for name, held in part.args.items())
 
 
 def _deeply(work: Callable[[], Found]) -> Found:
@@ -205,11 +220,14 @@ def in_parentheses(tree: exp.Expr) -> exp.Expr:
         >>> in_parentheses(exp.In(this=either, expressions=[exp.true()])).sql()
         '(a OR b) IN (TRUE)'
     """
-    made = tree.copy()
-    for node in [one for one in made.walk() if _needs_them(one)]:
+    return _enclosed(tree.copy())
+
+
+def _enclosed(tree: exp.Expr) -> exp.Expr:
+    for node in [one for one in tree.walk() if _needs_them(one)]:
         node.replace(around := exp.Paren())
         around.set("this", node)
-    return made
+    return tree
 
 
 def _needs_them(node: exp.Expr) -> bool:
@@ -225,44 +243,21 @@ def _needs_them(node: exp.Expr) -> bool:
 
 
 def marked(tree: exp.Expr, dialect: Any) -> str:
-    """Return a text that shows the tree: each value and each SELECT says how long it is, and parentheses are left out.
+    """Return the text of a tree with parentheses around every composite operand, and nowhere else.
 
-    Two trees have the same marks only if they are made of the same parts in the same way: a chain of one operator
-    without marks between is one that begins at the left. The trees are used up.
+    Two trees have the same text only if they are made of the same parts in the same way: a chain of one operator
+    without parentheses is one that begins at the left. The tree is used up.
 
     Example:
         >>> marked(sqlglot.parse_one("(a + b) * c"), "") == marked(sqlglot.parse_one("a + b * c"), "")
         False
-        >>> marked(sqlglot.parse_one("(a * b) + (c)"), "") == marked(sqlglot.parse_one("a * b + c"), "")
-        True
+        >>> marked(sqlglot.parse_one("(a * b) + (c)"), "")
+        '(a * b) + c'
     """
     root = exp.Paren(this=tree)
     for node in list(tree.find_all(exp.Paren)):
         node.replace(node.this)
-    engine = sqlglot.Dialect.get_or_raise(dialect)
-    return str(_marking(type(engine))(dialect=engine).generate(root.this, copy=False))
-
-
-@lru_cache(maxsize=16)
-def _marking(dialect: Any) -> Any:
-    class Marking(dialect.generator_class):  # type: ignore[misc]
-        def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
-            text = str(super().sql(expression, key, comment))
-            own = key is None and isinstance(expression, (exp.Condition, exp.Query))
-            return f"{len(text)}:{text};" if own else text
-
-        def binary(self, expression: exp.Binary, op: str) -> str:
-            """A chain of one operator, from the left: sqlglot's own has no marks for what is on the right."""
-            sides, node = [], expression
-            while type(node) is type(expression):
-                sides.append(self.sql(node, "expression"))
-                node = node.this
-            return f" {op} ".join([self.sql(node), *reversed(sides)])
-
-        def connector_sql(self, expression: exp.Connector, op: str, stack: Any = None) -> str:
-            return self.binary(expression, op)
-
-    return Marking
+    return text_of(_enclosed(root.this.pop()), dialect, copy=False)
 
 
 def bounds_of(query: Value) -> Counter[str]:
