@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import duckdb
 import numpy as np
@@ -522,6 +522,35 @@ def test_case_15_listed_values_are_of_the_key_and_there_once(engine, values):
     table = visits(engine, {"person": [1], "k": ["a"]}, k=column("string"))
     with pytest.raises(InvalidArgument, match="values of k"):
         table.group_by("k", values={"k": values}).aggregate(n=sitr.count())
+
+
+LONG = {  # lists of keys that are not written out: an engine is handed them
+    "string": ["it's", 'a"b', "\\", "é", "{x}", "%s", *(f"v{number}" for number in range(1500))],
+    "integer": [2**62, -(2**62), *range(1500)],
+    "date": [date(1, 1, 1), date(9999, 12, 31), *(date(2000, 1, 1) + timedelta(days) for days in range(1500))],
+    "timestamp": [datetime(2000, 1, 1) + timedelta(minutes=at, microseconds=at) for at in range(1500)],
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_case_15_keys_of_a_long_list_are_found(engine, kind):
+    """Once PostgreSQL and Spark were not told the values of a list of more than a thousand."""
+    listed = LONG[kind]
+    held = [listed[0], listed[1], listed[7], listed[7], None]
+    if kind == "string":
+        held[4] = "v99999"
+    table = visits(engine, {"person": [1, 2, 3, 4, 5], "k": held}, k=column(kind))
+    found = exact(table.group_by("k", values={"k": listed}).aggregate(n=sitr.count()))
+    counts = dict(zip(found.value["k"], found.value["n"], strict=True))
+    assert {key: n for key, n in counts.items() if n} == {listed[0]: 1, listed[1]: 1, listed[7]: 2}
+    assert list(counts) == listed
+
+
+@pytest.mark.parametrize("value", ["a\0", "\ud800", "x\udfff"])
+def test_case_15_listed_values_are_texts_of_every_engine(engine, value):
+    table = visits(engine, {"person": [1], "k": ["a"]}, k=column("string"))
+    with pytest.raises(InvalidArgument, match="holds what is no text"):
+        table.group_by("k", values={"k": ["a", value]}).aggregate(n=sitr.count())
 
 
 # 16, 17, 19 -----------------------------------------------------------------------------------------------------------

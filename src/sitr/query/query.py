@@ -233,8 +233,15 @@ def _check_listed(grouping: Grouping, domain: Domain) -> None:
                 f"values of {grouping.name}: {_validate.shown(value)} has a time zone.",
                 do="write the time on the clock of the declared time zone.",
             )
+        if isinstance(value, str) and not _is_text(value):
+            raise InvalidArgument(f"values of {grouping.name}: {_validate.shown(value)} holds what is no text.")
     if not values or len(set(values)) < len(values):
         raise InvalidArgument(f"values of {grouping.name}: at least one, and none twice.")
+
+
+def _is_text(value: str) -> bool:
+    """Whether every engine can hold a text: PostgreSQL has no zero in one, and half of a pair is no sign of UTF-8."""
+    return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
 
 
 def _declared(domain: Domain) -> tuple[Any, ...] | None:

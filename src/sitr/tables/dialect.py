@@ -45,6 +45,10 @@ class Dialect:
         """Return a table of public texts, `value`, with their `place` among them; None where it would save nothing."""
         return None
 
+    def listed(self, values: tuple[Any, ...], kind: Any) -> Value:
+        """Return public values of one of Arrow's types as a table of one column, `known`: they are not written out."""
+        raise NotImplementedError
+
     def float_of(self, cell: Value, pattern: str) -> Value:
         """Return the number of a text that matches a pattern, and what is missing or not finite for any other."""
         return cell.re_search(pattern).ifelse(cell, ibis.null("string")).try_cast("float64")

@@ -14,7 +14,6 @@ import duckdb
 import ibis
 import pyarrow
 import sqlglot
-from ibis.expr.operations import InMemoryTable
 from sqlglot import expressions
 
 from .. import _validate
@@ -255,8 +254,6 @@ class DuckDB(Source):
 
     def _fetched(self, query: Value) -> Any:
         statement = self.statement(query)
-        for known in query.op().find(InMemoryTable):  # public values, of which Ibis lends the engine the rows
-            self._connection._register_in_memory_table(known)
         return self._connection.con.sql(statement.text).to_arrow_table().cast(statement.schema)
 
     def interrupt(self) -> None:

@@ -13,7 +13,6 @@ from functools import reduce
 from typing import Any
 
 import ibis
-import pyarrow
 
 from .declaration import Declaration, KeyPath, Table
 from .dialect import Dialect, Value
@@ -326,7 +325,7 @@ class Emitter:
                 if not key.value.domain(rows.schema).nulls:
                     rows = replace(rows, table=rows.table.filter(value.notnull()))
                 continue
-            rows = replace(rows, table=rows.table.filter(_listed(value, key)))
+            rows = replace(rows, table=rows.table.filter(_listed(value, key, self.dialect)))
         return rows
 
     # Sums
@@ -384,12 +383,12 @@ def _exchanged(table: Value, name: str, known: Value, old: str, new: str) -> Val
     return joined.select(**{one: joined["as_key" if one == name else one] for one in table.columns})
 
 
-def _listed(value: Value, key: Key) -> Value:
+def _listed(value: Value, key: Key, dialect: Dialect) -> Value:
     """Whether a key is one of its public values."""
     assert key.known is not None
-    values = [one for one in key.known if one is not None]
+    values = tuple(one for one in key.known if one is not None)
     if len(values) > LONG_LIST:
-        found = value.isin(ibis.memtable(pyarrow.table({"known": values}))["known"])
+        found = value.isin(dialect.listed(values, value.type().to_pyarrow())["known"])
     else:
         found = value.isin(values) if values else ibis.literal(False)
     return found | value.isnull() if None in key.known else found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -162,6 +163,14 @@ class PostgreSQL(Source):
         values = ", ".join(f"({row})" for row in rows)
         text = f"SELECT * FROM (VALUES {values}) AS {_name(name)} ({names})"
         return self._connection.sql(text, schema=ibis.Schema.from_pyarrow(frame.schema))
+
+    def listed(self, values: tuple[Any, ...], kind: Any) -> Value:
+        """As one constant, which the server takes apart: a list of constants takes long to be read again."""
+        texts = _literal(json.dumps([str(one) for one in values]), "json")
+        text = (
+            f"SELECT CAST(value AS {type_of(kind)}) AS known FROM json_array_elements_text({texts}) AS listed (value)"
+        )
+        return self._connection.sql(text, schema=ibis.Schema.from_pyarrow(pyarrow.schema([("known", kind)])))
 
     def text(self, value: Value) -> Value:
         """By its bytes: a column may have a collation for which two texts are equal."""

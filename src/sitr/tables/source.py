@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import secrets
@@ -11,6 +12,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
+
+import pyarrow
 
 from .. import _validate
 from ..errors import Cancelled, EngineFailed, InvalidDeclaration, NotAllowed
@@ -113,6 +116,11 @@ class Source(Dialect, ABC):
         """Give the connection back."""
 
     # What all of them do
+
+    def listed(self, values: tuple[Any, ...], kind: Any) -> Value:
+        """As a small table of our own, which the same values always share."""
+        name = f"sitr_list_{hashlib.sha256(repr((values, kind)).encode()).hexdigest()[:32]}"
+        return self.sample(name, pyarrow.table({"known": pyarrow.array(values, kind)}))
 
     def close(self) -> None:
         """Give the connection back, if it is ours: to close that of a parent process would do harm."""

@@ -179,8 +179,8 @@ class Spark(Source):
     def _view(self, frame: Any) -> Value:
         return _zoned(self._named(frame), frame.schema)
 
-    def _named(self, frame: Any) -> Value:
-        name = f"sitr_{next(_numbers)}"
+    def _named(self, frame: Any, name: str = "") -> Value:
+        name = name or f"sitr_{next(_numbers)}"
         frame.createOrReplaceTempView(name)
         self._views.append(name)
         return self._connection.table(name)
@@ -191,7 +191,7 @@ class Spark(Source):
         for field in frame.schema:
             if str(field.type).startswith("timestamp") and field.type.tz is None:
                 made = made.withColumn(field.name, made[field.name].cast("timestamp_ntz"))
-        return self._view(made.repartition(2))
+        return _zoned(self._named(made.repartition(2), name), made.schema)
 
     def local(self, moment: Value, zone: str) -> Value:
         """By Spark's time zones."""
