@@ -206,7 +206,7 @@ def written_out(one, columns):
     if isinstance(one, Arithmetic) and one.operator == "/":
         parts.append(parts[1])
     more, deeper = (8, 6) if isinstance(one, Arithmetic) and one.operator == "/" else (1, 1)
-    more += len(one.values) // 4 if isinstance(one, In) else 0
+    more += len(one.values) // 3 if isinstance(one, In) else 0
     return more + sum(nodes for nodes, _ in parts), deeper + max((depth for _, depth in parts), default=0)
 
 

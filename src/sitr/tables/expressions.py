@@ -36,7 +36,7 @@ BUCKETS = ("year", "quarter", "month", "week", "day", "hour")
 QUOTIENT = 2**40  # steps on either side of zero that a quotient is rounded to
 EXACT = 2**50  # steps between the bounds of whole numbers and decimals, which are not rounded below that
 MOST_VALUES = 10_000  # of a list in `isin`
-LISTED = 4  # values that cost an engine as much as one operation
+LISTED = 3  # values that cost an engine as much as one operation
 
 
 def _found_once(domain: Callable[[Any, Schema], Domain]) -> Callable[[Any, Schema], Domain]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..errors import NotAllowed
 
-# What is planned within two seconds, and answered within two gigabytes, on one core of a small machine.
+# What is planned within five seconds, and answered within two gigabytes, on one core of a small machine.
 NODES = 4000  # of a question; each takes about a third of a millisecond to be written for an engine
 DEPTH = 100  # below one another; each takes up to eight of the thousand calls that Python lets stand open
 COLUMNS = 100  # of an answer

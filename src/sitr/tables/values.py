@@ -145,8 +145,11 @@ class Values:
         if domain.steps:  # what lies between two steps, or beyond all of them, equals none
             exact = [domain.measure(each) / domain.step for each in one.values]
             listed = [int(each) for each in exact if each.denominator == 1 and abs(each) < NOWHERE]
-            return value.isin([whole(each) for each in listed or [NOWHERE]])
-        value, *others = _comparable(value, *(self._plain(Constant(each)) for each in one.values))
+            return value.isin(listed or [NOWHERE])
+        constants = [Constant(each) for each in one.values]
+        if value.type().is_integer() and all(each.domain({}).step == 1 for each in constants):
+            return value.isin([each.domain({}).span[0] for each in constants])  # a cast each would cost three times that
+        value, *others = _comparable(value, *map(self._plain, constants))
         return value.isin(others)
 
     def _part(self, one: Part) -> Value:
