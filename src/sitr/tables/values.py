@@ -148,7 +148,7 @@ class Values:
             return value.isin(listed or [NOWHERE])
         constants = [Constant(each) for each in one.values]
         if value.type().is_integer() and all(each.domain({}).step == 1 for each in constants):
-            return value.isin([each.domain({}).span[0] for each in constants])  # a cast each would cost three times that
+            return value.isin([each.domain({}).span[0] for each in constants])  # casts would cost three times that
         value, *others = _comparable(value, *map(self._plain, constants))
         return value.isin(others)
 
