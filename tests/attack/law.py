@@ -101,11 +101,11 @@ def coupled() -> Iterator[None]:
         Emitter._order, Source.guarded, Source._written = originals  # type: ignore[method-assign]
 
 
-def _kept(self: Source, tally: Any, key: Any = None, *, empty: bool = False) -> Any:
+def _kept(self: Source, tally: Any, key: Any = None) -> Any:
     """The query of a tally, written once: the key is the same throughout."""
-    if (id(tally), empty) not in self._queries:
-        self._queries[id(tally), empty] = tally, self._emitter(key, empty=empty).tally(tally)
-    return self._queries[id(tally), empty][1]
+    if id(tally) not in self._queries:
+        self._queries[id(tally)] = tally, self._emitter(key).tally(tally)
+    return self._queries[id(tally)][1]
 
 
 def _overheard(guarded: Callable[..., Any]) -> Callable[..., Any]:

@@ -184,10 +184,10 @@ def test_the_book_holds_no_mark(tmp_path, everything):
 def _raising(source):
     original = type(source).fetch
 
-    def fetch(query):
-        if "LIMIT 0" in source.compiled(query):
-            return original(source, query)
-        rows = original(source, query)
+    def fetch(statement):
+        if "LIMIT 0" in statement.text:
+            return original(source, statement)
+        rows = original(source, statement)
         raise ValueError(f"Conversion Error: could not convert {TEXT!r} of {rows} to INT64")
 
     return fetch
@@ -219,9 +219,9 @@ def _stopped_at_the_end(source, monkeypatch):
     original, wait = type(source).fetch, threading.Event.wait
     there, pressed = threading.Event(), threading.Event()
 
-    def fetch(query):
-        rows = original(source, query)
-        if "LIMIT 0" not in source.compiled(query):
+    def fetch(statement):
+        rows = original(source, statement)
+        if "LIMIT 0" not in statement.text:
             there.set()
             assert pressed.wait(60)
         return rows

@@ -43,7 +43,7 @@ def database(tmp_path, table, columns, kind):
 def cells(tmp_path, array, columns, kind="frame"):
     with database(tmp_path, pyarrow.table({"t": array}), columns, kind) as one:
         table = one.source.table(one.declared.tables["rows"])
-        return one.source.fetch(table).column("t").to_pylist()
+        return one.source.fetch(one.source.statement(table)).column("t").to_pylist()
 
 
 KINDS = pytest.mark.parametrize("kind", ["frame", "parquet"])
@@ -90,7 +90,7 @@ def test_a_time_that_does_not_fit_is_missing(tmp_path, kind, unit, second, zone)
         counted = rows.derive(y=rows["t"].part("year")).aggregate(n=sitr.count("y")).release(epsilon=40.0)
         assert counted.value["n"] == [3 if unit == "ns" else 1]
         table = one.source.table(one.declared.tables["rows"])
-        first = one.source.fetch(table.limit(1)).column("t").to_pylist()[0]
+        first = one.source.fetch(one.source.statement(table.limit(1))).column("t").to_pylist()[0]
     assert first == datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC if zone else None)
 
 
@@ -193,11 +193,11 @@ def test_both_readers_of_parquet_make_the_same_of_every_value(tmp_path_factory, 
     pyarrow.parquet.write_table(pyarrow.table(table), folder / "rows.parquet", row_group_size=2)
     source = DuckDB(Declaration.of(content, folder))
     asked = source.table(source.declared.tables["rows"])
-    own = source.fetch(asked)
+    own = source.fetch(source.statement(asked))
     assert source._careful
     for name, text in source._careful.items():
         source._named(name, text)
-    careful = source.fetch(asked)
+    careful = source.fetch(source.statement(asked))
     source.close()
     assert own.schema == careful.schema
     assert repr(own.to_pylist()) == repr(careful.to_pylist())  # by their text, in which NaN is NaN
@@ -219,7 +219,7 @@ def test_the_name_of_a_file_is_no_pattern_to_the_engine(tmp_path, name):
         pyarrow.parquet.write_table(pyarrow.table({"t": texts}), tmp_path / other)
     table = {"unit": "row", "source": name, "columns": TEXT}
     source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
-    assert source.fetch(source.table(source.declared.tables["rows"])).to_pylist() == [{"t": "this"}]
+    assert source.fetch(source.statement(source.table(source.declared.tables["rows"]))).to_pylist() == [{"t": "this"}]
     source.close()
 
 
@@ -237,7 +237,7 @@ def test_a_text_is_looked_at_alone_whatever_its_page_holds(tmp_path, encoding, v
     pyarrow.parquet.write_table(pyarrow.table({"t": halves}), tmp_path / "rows.parquet", **encoded)
     table = {"unit": "row", "source": "rows.parquet", "columns": TEXT}
     source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
-    found = source.fetch(source.table(source.declared.tables["rows"])).column("t").to_pylist()
+    found = source.fetch(source.statement(source.table(source.declared.tables["rows"]))).column("t").to_pylist()
     assert found == [None, None, "a"]
     assert bool(source._careful) == (encoding == "DELTA_LENGTH_BYTE_ARRAY")  # else DuckDB itself found one
     source.close()
@@ -250,7 +250,7 @@ def test_numbers_are_read_whatever_their_encoding(tmp_path):
     columns = {"n": {"type": "integer"}, "x": {"type": "float"}, **TEXT}
     table = {"unit": "row", "source": "rows.parquet", "columns": columns}
     source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
-    assert source.fetch(source.table(source.declared.tables["rows"])).equals(rows)
+    assert source.fetch(source.statement(source.table(source.declared.tables["rows"]))).equals(rows)
     source.close()
 
 
@@ -259,7 +259,7 @@ def test_columns_that_differ_by_case_are_read_under_their_own_names(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table(rows), tmp_path / "rows.parquet")
     table = {"unit": "row", "source": "rows.parquet", "columns": {"who_1": {"type": "integer"}}}
     source = DuckDB(Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, tmp_path))
-    assert source.fetch(source.table(source.declared.tables["rows"])).to_pylist() == [{"who_1": 9}]
+    assert source.fetch(source.statement(source.table(source.declared.tables["rows"]))).to_pylist() == [{"who_1": 9}]
     source.close()
 
 

@@ -154,7 +154,7 @@ def test_every_engine_reads_a_cell_as_we_define_it(source):
     texts = cells(4000)
     table = source.sample("cells", pyarrow.table({"cell": texts}))
     values = {f"v{place}": value_of(table["cell"], kind, source, ZONE) for place, kind in enumerate(KINDS)}
-    rows = source.fetch(table.select("cell", **values)).to_pylist()
+    rows = source.fetch(source.statement(table.select("cell", **values))).to_pylist()
     assert len(rows) == len(texts)
     wrong = [
         (kind, row["cell"], row[f"v{place}"], expected(row["cell"], kind))

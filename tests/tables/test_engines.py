@@ -307,9 +307,9 @@ def test_what_an_engine_says_when_it_fails_stays_inside(engine, monkeypatch, cap
     before = db.ledger.remaining("test").value
     fetch, calls = db.source.fetch, []
 
-    def fetched(query):
-        calls.append(query)
-        return fetch(query) if len(calls) == 1 else FAIL[engine](db.source)
+    def fetched(statement):
+        calls.append(statement)
+        return fetch(statement) if len(calls) == 1 else FAIL[engine](db.source)
 
     monkeypatch.setattr(db.source, "fetch", fetched)
     with pytest.raises(EngineFailed) as caught:

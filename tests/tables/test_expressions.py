@@ -102,7 +102,7 @@ def found(**values):
     made = {}
     for name, one in values.items():
         made[name] = Values(rows).of(one) if name.endswith("_") else Values(rows).steps(one)
-    table = engine().fetch(rows.table.select(**made))
+    table = engine().answered(lambda: rows.table.select(**made))
     return {name: table.column(name).to_pylist() for name in values}
 
 

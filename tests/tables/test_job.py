@@ -63,11 +63,11 @@ def test_an_interrupt_before_any_line_gives_the_engine_back(again):
     engine.run(COUNTED)
     fetch, inside, most = engine.fetch, [], []
 
-    def fetched(query):
+    def fetched(statement):
         inside.append(1)
         most.append(len(inside))
         try:
-            return fetch(query)
+            return fetch(statement)
         finally:
             inside.pop()
 

@@ -76,7 +76,7 @@ def read(folder, content, name="rows.csv", engine=DuckDB):
     declared = Declaration.of({"sitr": 1, "name": "d", "tables": {"rows": table}}, folder)
     source = engine(declared)
     try:
-        rows = source.fetch(source.table(declared.tables["rows"])).to_pylist()
+        rows = source.fetch(source.statement(source.table(declared.tables["rows"]))).to_pylist()
     finally:
         source.close()
     return Counter(tuple(row.values()) for row in rows)

@@ -8,6 +8,8 @@ written just as the engine itself would write their value, need none of this.
 
 from __future__ import annotations
 
+from datetime import date
+
 import ibis
 
 from .declaration import Table
@@ -32,6 +34,7 @@ HOURS, MINUTES = "^([+-][0-9]{2})", "^([+-])[0-9]{2}:?([0-9]{2})$"
 TRUE = rf"\A{BLANK}(?:[Tt]|[Tt][Rr][Uu][Ee]|[Yy]|[Yy][Ee][Ss]|1|1[.]0){BLANK}\z"
 FALSE = rf"\A{BLANK}(?:[Ff]|[Ff][Aa][Ll][Ss][Ee]|[Nn]|[Nn][Oo]|0|0[.]0){BLANK}\z"
 TIMESTAMP = "timestamp(6)"
+FIRST_AND_LAST = date(1, 1, 1), date(9999, 12, 31)  # between which every engine writes a year with four digits
 LARGEST = 1.7976931348623157e308
 
 
@@ -106,16 +109,16 @@ def _digit_by_digit(cell: Value, kind: str, *, only_whole: bool) -> Value:
 
 def _date(cell: Value, _: Dialect) -> Value:
     made = cell.try_cast("date")
-    usual = (made.cast("string") == cell) & _has_four_digits(cell)
+    usual = made.between(*FIRST_AND_LAST) & (made.cast("string") == cell)
     return _chosen((usual, made), (cell.re_search(DATE), cell.re_extract(DATE, 1).try_cast("date")))
 
 
 def _time(cell: Value, dialect: Dialect, zone: str) -> Value:
     made = cell.try_cast(TIMESTAMP)
-    text = made.cast("string")
-    usual = ((text == cell) | (text.replace(" ", "T") == cell)) & _has_four_digits(cell)
+    inside, text = made.cast("date").between(*FIRST_AND_LAST), made.cast("string")
     return _chosen(
-        (usual, made),
+        (inside & (text == cell), made),
+        (inside & (text.replace(" ", "T") == cell), made),
         (cell.re_search(TIME), cell.re_extract(TIME, 1).try_cast(TIMESTAMP)),
         (cell.re_search(MOMENT), _moment(cell, dialect, zone)),
     )
@@ -127,11 +130,6 @@ def _moment(cell: Value, dialect: Dialect, zone: str) -> Value:
     away = offset.re_extract(HOURS, 1).try_cast("int64").fill_null(0) * 60 + minutes.try_cast("int64").fill_null(0)
     utc = cell.re_extract(MOMENT, 1).try_cast(TIMESTAMP) - away.as_interval("m")
     return dialect.local(utc.cast("timestamp('UTC')"), zone)
-
-
-def _has_four_digits(cell: Value) -> Value:
-    """Whether the year of a date, as an engine writes it, is one of 1 to 9999, and not BC."""
-    return (cell.substr(4, 1) == "-") & (cell > "0001") & ~cell.contains("B")
 
 
 def _chosen(*ways: tuple[Value, Value]) -> Value:

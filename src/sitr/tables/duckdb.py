@@ -26,6 +26,7 @@ from .files import FILES, head_of, is_file, is_parquet
 from .lines import Lines, columns_of, separator_of
 from .origins import Origin, origins_of_files, refused_view
 from .source import Source, not_after_fork
+from .statement import Statement
 
 MOST_PLACES = 10_000  # public texts that are kept as a table
 # What a file says of its least and largest values is not believed: by it, a clip would be left out, and parts of a file
@@ -233,14 +234,14 @@ class DuckDB(Source):
         """For DuckDB's SQL."""
         return self._connection.compiler
 
-    def fetch(self, query: Value) -> Any:
+    def fetch(self, statement: Statement) -> Any:
         """By Arrow. What DuckDB's reader of Parquet fails on is read again, and from then on, by the careful way.
 
         Privacy: an answer is a function of the rows alone, whichever way they were read: where neither fails, both give
         the same values (`read_alike`). That a row was read by the careful way is seen from the time at most.
         """
         try:
-            return self._fetched(query)
+            return self._fetched(statement)
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise
         except Exception:
@@ -250,10 +251,9 @@ class DuckDB(Source):
             self._named(name, text)
         self._careful.clear()
         self.reseed(secrets.randbits(63))
-        return self._fetched(query)
+        return self._fetched(statement)
 
-    def _fetched(self, query: Value) -> Any:
-        statement = self.statement(query)
+    def _fetched(self, statement: Statement) -> Any:
         return self._connection.con.sql(statement.text).to_arrow_table().cast(statement.schema)
 
     def interrupt(self) -> None:

@@ -102,13 +102,13 @@ def names_of(head: str) -> list[str]:
 def columns_of(cells: Value, head: str, table: Table) -> dict[str, Value]:
     """Return the declared columns, as texts, of lines that an engine has split at their separators.
 
-    Missing is a cell that is empty or is no text, and what a line has too few of; what it has too many of is not read.
-    Separators between quotes stand as ends of lines until here.
+    Missing is a cell that is empty, and what a line has too few of; what it has too many of is not read. Separators
+    between quotes stand as ends of lines until here, and what is no text is empty already.
     """
     names, separator = names_of(head), separator_of(head)
     there = {name: column for name, column in table.columns.items() if names.count(name) == 1}
     return {
-        name: _cell(cells[names.index(name)], separator, LONGEST_LINE if column.type == "string" else LONGEST_CELL)
+        name: _cell(cells[names.index(name)], separator, short=column.type != "string")
         for name, column in there.items()
     }
 
@@ -133,14 +133,32 @@ def _blocks(file: Any) -> Iterator[bytes]:
 
 def _records(block: bytes, head: str) -> pyarrow.StringArray:
     """The lines of a block that can be records; what is no UTF-8 in one of them does not reach into the next."""
-    text = block.decode(errors="replace").replace("\r", END)
-    lines = pyarrow.compute.split_pattern(pyarrow.array([text]), END).flatten()
+    block = block.replace(b"\r", END.encode())
+    plain = block.isascii()  # as most are, and then nothing has to be looked for
+    if not plain:
+        block = block.decode(errors="replace").encode()
+    lines = _cut(block)
     length = pyarrow.compute.binary_length(lines)
     fits = pyarrow.compute.and_(pyarrow.compute.greater(length, 0), pyarrow.compute.less_equal(length, LONGEST_LINE))
-    if head in text:
+    if head.encode() in block:
         fits = pyarrow.compute.and_(fits, pyarrow.compute.not_equal(lines, head))
     lines = lines.filter(fits)
-    return _quoted(lines, separator_of(head)) if QUOTE in text else lines
+    separator = separator_of(head)
+    lines = _quoted(lines, separator) if QUOTE.encode() in block else lines
+    return lines if plain or NO_TEXT.encode() not in block else _texts(lines, separator)
+
+
+def _cut(block: bytes) -> pyarrow.StringArray:
+    """A block of UTF-8, cut where lines end."""
+    ends = numpy.array([0, len(block)], numpy.int32)
+    whole = pyarrow.StringArray.from_buffers(1, pyarrow.py_buffer(ends), pyarrow.py_buffer(block))
+    return pyarrow.compute.split_pattern(whole, END).flatten()
+
+
+def _texts(lines: pyarrow.StringArray, separator: str) -> pyarrow.StringArray:
+    """Lines in which a cell that is no text is empty."""
+    others = f"[^{re.escape(separator)}]*"
+    return pyarrow.compute.replace_substring_regex(lines, f"{others}{NO_TEXT}{others}", "")
 
 
 def _quoted(lines: pyarrow.StringArray, separator: str) -> pyarrow.StringArray:
@@ -158,11 +176,12 @@ def _quoted(lines: pyarrow.StringArray, separator: str) -> pyarrow.StringArray:
     return pyarrow.StringArray.from_buffers(len(lines), offsets, pyarrow.py_buffer(signs), offset=lines.offset)
 
 
-def _cell(cell: Value, separator: str, longest: int) -> Value:
+def _cell(cell: Value, separator: str, *, short: bool) -> Value:
     whole = cell.startswith(QUOTE) & cell.endswith(QUOTE)
     inner = cell.substr(1, cell.length() - 2).replace(QUOTE * 2, QUOTE)
+    missing = cell.isin(["", QUOTE * 2])
     return ibis.cases(
-        (cell.isin(["", QUOTE * 2]) | cell.contains(NO_TEXT) | (cell.length() > longest), ibis.null("string")),
+        (missing | (cell.length() > LONGEST_CELL) if short else missing, ibis.null("string")),
         (whole, inner.replace(END, separator)),
         (cell.contains(END), cell.replace(END, separator)),
         else_=cell,

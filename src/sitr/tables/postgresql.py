@@ -18,6 +18,7 @@ from .dialect import Value
 from .domains import Domain
 from .origins import Origin, refused_view
 from .source import Source
+from .statement import Statement
 
 SCHEMES = ("postgresql://", "postgres://")
 DIGITS = 38  # of a number that is read; one with more is clipped
@@ -181,12 +182,11 @@ class PostgreSQL(Source):
         """For PostgreSQL's SQL."""
         return self._connection.compiler
 
-    def fetch(self, query: Value) -> Any:
+    def fetch(self, statement: Statement) -> Any:
         """Row by row, as Python's values: a `numeric` stays exact."""
-        text = self.compiled(query)
         with self._connection.con.cursor() as cursor:
-            rows = cursor.execute(text).fetchall()
-        names = list(query.schema().names)
+            rows = cursor.execute(statement.text).fetchall()
+        names = statement.schema.names
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
         return pyarrow.table({name: list(column) for name, column in zip(names, columns, strict=True)})
 

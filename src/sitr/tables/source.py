@@ -51,7 +51,7 @@ class Source(Dialect, ABC):
         self._begin()
         self._by_row_id = any(table.row_id for table in declared.tables.values())
         # What was written lately, by the tally, which is held so that nothing else takes its identity.
-        self._queries: dict[tuple[int, bool], tuple[Tally, Value]] = {}
+        self._queries: dict[int, tuple[Tally, Value]] = {}
         self._statements: WeakKeyDictionary[Value, Statement] = WeakKeyDictionary()
         _sources.add(self)
 
@@ -92,8 +92,8 @@ class Source(Dialect, ABC):
         """Of Ibis, for this engine."""
 
     @abstractmethod
-    def fetch(self, query: Value) -> Any:
-        """Run a query and return its rows as an Arrow table."""
+    def fetch(self, statement: Statement) -> Any:
+        """Run a statement and return its rows as an Arrow table."""
 
     @abstractmethod
     def interrupt(self) -> None:
@@ -186,8 +186,8 @@ class Source(Dialect, ABC):
             InvalidDeclaration: A file is not the one that was opened.
         """
         self._files.check()
-        self.statement(self._written(tally, _key(1) if self._by_row_id else None))
-        self.answered(lambda: self._written(tally, empty=True))
+        statement = self.statement(self._written(tally, _key(1) if self._by_row_id else None))
+        self.guarded(lambda: self.fetch(statement.on_empty_tables))
 
     def run(self, tally: Tally, *, unsafe_key: int | None = None) -> Any:
         """Answer a tally exactly, as an Arrow table with a row for each group that occurs.
@@ -204,25 +204,21 @@ class Source(Dialect, ABC):
         seed = secrets.randbits(63) if unsafe_key is None else None
         return self.answered(lambda: self._written(tally, key), seed)
 
-    def _written(self, tally: Tally, key: tuple[int, int, int] | None = None, *, empty: bool = False) -> Value:
+    def _written(self, tally: Tally, key: tuple[int, int, int] | None = None) -> Value:
         """The query of a tally; without a key it is the same each time, and written once."""
         self._connected()
         if key is not None:
             return self._emitter(key).tally(tally)
-        kept = self._queries.get((id(tally), empty))
+        kept = self._queries.get(id(tally))
         if kept is None:
-            kept = tally, self._emitter(None, empty=empty).tally(tally)
+            kept = tally, self._emitter(None).tally(tally)
             if len(self._queries) >= KEPT:
                 self._queries.clear()
-            self._queries[id(tally), empty] = kept
+            self._queries[id(tally)] = kept
         return kept[1]
 
-    def _emitter(self, key: tuple[int, int, int] | None, *, empty: bool = False) -> Emitter:
-        def table(declared: Table) -> Value:
-            found = self.table(declared)
-            return found.limit(0) if empty else found
-
-        return Emitter(self.declared, table, self, key)
+    def _emitter(self, key: tuple[int, int, int] | None) -> Emitter:
+        return Emitter(self.declared, self.table, self, key)
 
     def _schema(self, table: Table) -> Mapping[str, Any]:
         try:
@@ -251,7 +247,7 @@ class Source(Dialect, ABC):
         def work() -> Any:
             if seed is not None:
                 self.reseed(seed)
-            return self.fetch(query())
+            return self.fetch(self.statement(query()))
 
         return self.guarded(work)
 

@@ -25,10 +25,10 @@ from .cells import values_of
 from .declaration import Declaration, Table
 from .dialect import WIDE, Value
 from .files import FILES, head_of, is_file, is_parquet
-from .lines import END, LONGEST_LINE, MARK, QUOTE, Lines, columns_of, separator_of
+from .lines import END, LONGEST_LINE, MARK, NO_TEXT, QUOTE, Lines, columns_of, separator_of
 from .origins import Origin, origins_of_files, refused_view
 from .source import Source, not_after_fork
-from .statement import text_of
+from .statement import Statement, text_of
 
 DEFAULT = "local[2]"
 DATABASE = "default"
@@ -210,19 +210,18 @@ class Spark(Source):
         """For Spark's SQL."""
         return self._connection.compiler
 
-    def fetch(self, query: Value) -> Any:
+    def fetch(self, statement: Statement) -> Any:
         """By Arrow; a time is the one on the wall, without a zone."""
         self._session.sparkContext.setJobGroup(self._group, "sitr", interruptOnCancel=True)
-        table = self._session.sql(self._seeded(query)).toArrow()
+        table = self._session.sql(self._seeded(statement)).toArrow()
         fields = [
             pyarrow.field(field.name, pyarrow.timestamp("us")) if pyarrow.types.is_timestamp(field.type) else field
             for field in table.schema
         ]
         return table.cast(pyarrow.schema(fields))
 
-    def _seeded(self, query: Value) -> str:
+    def _seeded(self, statement: Statement) -> str:
         """The query, with a seed for each random column: Spark's own comes from the clock."""
-        statement = self.statement(query)
         tree = statement.tree.copy()
         for place, node in enumerate(list(tree.find_all(expressions.Rand))):
             digest = hashlib.sha256(f"{self._seed}/{place}".encode()).digest()
@@ -281,6 +280,8 @@ def _split(text: Any, separator: str) -> Any:
 
     quoted = of.array_join(of.transform(of.split(line, QUOTE), kept), QUOTE)
     cells = of.split(of.when(line.contains(QUOTE), quoted).otherwise(line), re.escape(separator))
+    texts = of.transform(cells, lambda cell: of.when(cell.contains(NO_TEXT), "").otherwise(cell))
+    cells = of.when(line.contains(NO_TEXT), texts).otherwise(cells)
     records = text.where((length > 0) & (length <= LONGEST_LINE) & (quotes % 2 == 0))
     # One row for each: Spark moves no condition or column past this, and would else split the line anew for each use.
     return records.select(of.explode(of.array(cells)).alias("cells"))

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import sqlglot
@@ -66,6 +66,17 @@ class Statement:
     def pretty(self) -> str:
         """The text in lines, for people."""
         return text_of(self.tree, self.dialect, pretty=True)
+
+    @property
+    def on_empty_tables(self) -> Statement:
+        """The same of tables without rows."""
+        tree = self.tree.copy()
+        for table in list(tree.find_all(exp.Table)):
+            alias = table.args.get("alias")
+            table.replace(empty := exp.Subquery(alias=alias))
+            table.set("alias", None)
+            empty.set("this", exp.Select(expressions=[exp.Star()]).from_(table, copy=False).limit(0, copy=False))
+        return replace(self, tree=tree, text=text_of(tree, self.dialect))
 
 
 def stated(query: Value, compiler: Any) -> Statement:
