@@ -13,7 +13,7 @@ from ibis.backends.sql.compilers import DuckDBCompiler, PostgresCompiler, PySpar
 from sqlglot import exp
 
 import sitr
-from sitr.errors import EngineFailed
+from sitr.errors import EngineFailed, MissingExtra
 from sitr.tables import statement
 from sitr.tables.statement import bounds_in, check, plain, stated
 from tests.tables import engines
@@ -102,6 +102,13 @@ def test_what_lost_its_parentheses_is_not_charged(monkeypatch):
         with pytest.raises(EngineFailed, match="does not say what was meant"):
             question.release(epsilon=1.0)
         assert len(list(database.ledger.entries())) == before
+
+
+def test_sqlglot_in_its_compiled_form_is_refused(monkeypatch):
+    """Else every check of an engine fails, and nothing says why."""
+    monkeypatch.setattr(sqlglot.generator, "__file__", "generator.cpython-311-x86_64-linux-gnu.so")
+    with pytest.raises(MissingExtra, match="sqlglotc"), engines.asked("duckdb", TABLES, CONTENT):
+        pass
 
 
 TABLE = ibis.table({"a": "boolean", "b": "boolean", "n": "int64"}, name="t")

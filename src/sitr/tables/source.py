@@ -24,7 +24,7 @@ from .emitter import PRIME, Emitter
 from .files import Opened
 from .job import TICK, Job
 from .origins import Origin, check_origins
-from .statement import Statement, stated
+from .statement import Statement, check_library, stated
 from .tally import Tally
 
 KEPT = 8  # queries
@@ -45,6 +45,7 @@ class Source(Dialect, ABC):
     _connection: Value
 
     def __init__(self, declared: Declaration) -> None:
+        check_library()
         self.declared = declared
         self._files = Opened()
         self._forked = False

@@ -12,13 +12,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import sqlglot
+import sqlglot.generator
 from ibis.expr import operations
 from sqlglot import exp
 
-from ..errors import EngineFailed, InvalidArgument
+from ..errors import EngineFailed, InvalidArgument, MissingExtra
 from .dialect import Value
 
 PLACE, UNIT = "place", "unit"  # the columns by which units are bounded
@@ -79,6 +81,20 @@ class Statement:
         return replace(self, tree=tree, text=text_of(tree, self.dialect))
 
 
+def check_library() -> None:
+    """Refuse sqlglot's compiled form: no generator of ours can be made of its own, and every check needs one.
+
+    Raises:
+        MissingExtra: It is installed.
+    """
+    if not str(sqlglot.generator.__file__).endswith(".py"):
+        raise MissingExtra(
+            "sqlglot is installed in its compiled form.",
+            why="the text of a query is read again before it runs, which needs the plain one.",
+            do="pip uninstall sqlglotc",
+        )
+
+
 def stated(query: Value, compiler: Any) -> Statement:
     """Return the statement of one of Ibis's queries.
 
@@ -114,9 +130,9 @@ def check(meant: exp.Expr, text: str, dialect: Any, bounds: Counter[str]) -> Non
         )
 
 
-def text_of(tree: exp.Expr, dialect: Any, *, pretty: bool = False, copy: bool = True) -> str:
-    """Return the text of a tree; what the engine has no words for is an error. Without a copy, the tree is used up."""
-    return str(tree.sql(dialect=dialect, copy=copy, pretty=pretty, unsupported_level=sqlglot.ErrorLevel.RAISE))
+def text_of(tree: exp.Expr, dialect: Any, *, pretty: bool = False) -> str:
+    """Return the text of a tree; what the engine has no words for is an error."""
+    return str(tree.sql(dialect=dialect, pretty=pretty, unsupported_level=sqlglot.ErrorLevel.RAISE))
 
 
 def _read(text: str, dialect: Any) -> exp.Expr | None:
@@ -154,11 +170,13 @@ def _as_read(node: exp.Expr, dialect: Any) -> exp.Expr:
 def _reading(function: exp.Expr, dialect: Any) -> exp.Expr:
     """What is read of the text of a small tree; a query has few such, each of them often."""
     key = _shape(function), dialect
-    if key not in _readings:
+    found = _readings.get(key)
+    if found is None:
+        found = sqlglot.parse_one(text_of(function, dialect), dialect=dialect)
         if len(_readings) >= READINGS:
             _readings.clear()
-        _readings[key] = sqlglot.parse_one(text_of(function, dialect), dialect=dialect)
-    return _readings[key].copy()
+        _readings[key] = found
+    return found.copy()
 
 
 def _shape(part: Any) -> Any:
@@ -231,14 +249,11 @@ def in_parentheses(tree: exp.Expr) -> exp.Expr:
         >>> in_parentheses(exp.In(this=either, expressions=[exp.true()])).sql()
         '(a OR b) IN (TRUE)'
     """
-    return _enclosed(tree.copy())
-
-
-def _enclosed(tree: exp.Expr) -> exp.Expr:
-    for node in [one for one in tree.walk() if _needs_them(one)]:
+    made = tree.copy()
+    for node in [one for one in made.walk() if _needs_them(one)]:
         node.replace(around := exp.Paren())
         around.set("this", node)
-    return tree
+    return made
 
 
 def _needs_them(node: exp.Expr) -> bool:
@@ -254,21 +269,44 @@ def _needs_them(node: exp.Expr) -> bool:
 
 
 def marked(tree: exp.Expr, dialect: Any) -> str:
-    """Return the text of a tree with parentheses around every composite operand, and nowhere else.
+    """Return a text that shows the tree: each value and each SELECT says how long it is, and parentheses are left out.
 
-    Two trees have the same text only if they are made of the same parts in the same way: a chain of one operator
-    without parentheses is one that begins at the left. The tree is used up.
+    Two trees have the same marks only if they are made of the same parts in the same way: a chain of one operator
+    without marks between is one that begins at the left. The trees are used up.
 
     Example:
         >>> marked(sqlglot.parse_one("(a + b) * c"), "") == marked(sqlglot.parse_one("a + b * c"), "")
         False
-        >>> marked(sqlglot.parse_one("(a * b) + (c)"), "")
-        '(a * b) + c'
+        >>> marked(sqlglot.parse_one("(a * b) + (c)"), "") == marked(sqlglot.parse_one("a * b + c"), "")
+        True
     """
     root = exp.Paren(this=tree)
     for node in list(tree.find_all(exp.Paren)):
         node.replace(node.this)
-    return text_of(_enclosed(root.this.pop()), dialect, copy=False)
+    engine = sqlglot.Dialect.get_or_raise(dialect)
+    return str(_marking(type(engine))(dialect=engine).generate(root.this, copy=False))
+
+
+@lru_cache(maxsize=16)
+def _marking(dialect: Any) -> Any:
+    class Marking(dialect.generator_class):  # type: ignore[misc]
+        def sql(self, expression: Any, key: str | None = None, comment: bool = True) -> str:
+            text = str(super().sql(expression, key, comment))
+            own = key is None and isinstance(expression, (exp.Condition, exp.Query))
+            return f"{len(text)}:{text};" if own else text
+
+        def binary(self, expression: exp.Binary, op: str) -> str:
+            """A chain of one operator, from the left: sqlglot's own has no marks for what is on the right."""
+            sides, node = [], expression
+            while type(node) is type(expression):
+                sides.append(self.sql(node, "expression"))
+                node = node.this
+            return f" {op} ".join([self.sql(node), *reversed(sides)])
+
+        def connector_sql(self, expression: exp.Connector, op: str, stack: Any = None) -> str:
+            return self.binary(expression, op)
+
+    return Marking
 
 
 def bounds_of(query: Value) -> Counter[str]:
