@@ -14,7 +14,7 @@ from sitr.accounting.losses.law import Pair
 from sitr.accounting.renyi import Claim
 from tests.accounting.outcomes import MP, NOTHING, Double, Normal, Pairs, Sampled, Side
 from tests.accounting.trees import Tree, drawn
-from tests.accounting.trials import NEAR, Answered, Campaign, Failure, shrunk
+from tests.accounting.trials import NEAR, Answered, Campaign, Failure, Law, shrunk
 from tests.accounting.truths import black_box, guaranteed, truth_of
 
 BATCHES, BATCH = 6, 20  # `make bench ROOM=attack` tries deeper trees, and ten thousand of them
@@ -45,6 +45,13 @@ def test_no_tree_is_answered_falsely(batch):
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         campaign.run(seed, deepest=1, laws_too=seed % 5 == 0)
     assert not campaign.failures, "\n".join(map(str, campaign.failures))
+
+
+def test_a_law_that_cannot_be_stated_is_counted_as_no_answer():
+    most = Tree("Composed", (), ((Tree("PureDP", (("epsilon", 1e-9),)), 10**9),))
+    campaign = Campaign(seconds=None)
+    assert campaign.check(Law("doubled", 1.0), most) == []
+    assert campaign.checked["no answer"] == 1
 
 
 # --- Planted faults, found within the first hundred trees -------------------------------------------------------------

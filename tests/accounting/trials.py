@@ -349,7 +349,10 @@ class Law:
         return f"[{self.name}, {self.argument!r}] {tree}"
 
     def judge(self, tree, meter):
-        yield from LAWS[self.name](tree, self.argument, lambda event, name, x: self._ask(meter, event, name, x))
+        try:
+            yield from LAWS[self.name](tree, self.argument, lambda event, name, x: self._ask(meter, event, name, x))
+        except SitrError:  # a law that cannot be stated for this tree: twice its count is beyond what is accepted, say
+            raise Refused from None
 
     @staticmethod
     def _ask(meter, event, name, x):
