@@ -11,8 +11,9 @@ from .engines.delta import Found, Number, Total
 from .engines.mix import Mix
 from .engines.solve import ROUNDED, delta_of_orders, epsilon_of_orders
 from .engines.tradeoff import power_of_orders
+from .engines.ways import Purse
 from .losses.gaussian import GaussianLoss
-from .losses.law import UNIT, Pair, rounded_up
+from .losses.law import UNIT, LaterPair, Pair, rounded_up
 from .losses.pairs import two_point_pair
 from .losses.sampled_curve import SampledCurve, log_ratio
 from .parts import Parts
@@ -20,6 +21,7 @@ from .renyi import Claim, bad_outcome_bound, implied_pair
 from .sampled_mix import SampledMix
 
 UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
+MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
 
 
@@ -100,19 +102,47 @@ class Orders:
         # Divergences do not fall with their order, and near 1 the quotient loses digits that the mean has.
         return max(max(mix.rdp(alpha), mix.mean) for mix in self.all)
 
-    def epsilon(self, delta: Total, *, only_upper: bool = False) -> Found[float]:
-        """Bracket ε at one δ; where only the upper end is asked for, the lower one may be 0."""
+    def epsilon(self, delta: Total) -> Found[float]:
+        """Bracket ε at one δ."""
         if not delta:
             return self._pure()
         if self._inside is not None:
-            return self._sampled_epsilon(*self._inside, delta, only_upper)
+            return self._sampled_epsilon(*self._inside, delta)
         if self.exact:
             return epsilon_of_orders(self._leading, delta)
-        lower = 0.0 if only_upper else epsilon_of_orders(self.beneath, delta).lower
+        lower = epsilon_of_orders(self.beneath, delta).lower
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
         if self.pairs:
             upper = _smaller(epsilon_of_orders(self.above, delta), upper)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
+
+    def searched_epsilon(self, delta: Total, purse: Purse) -> Found[float]:
+        """Bracket ε at one δ as closely as a search has to know its upper end and pays for; the lower one may be 0."""
+        if not delta:
+            return self._pure()
+        if self._inside is not None:
+            return self._searched_sampled_epsilon(*self._inside, delta, purse)
+        if self._known_at_once and self.exact:
+            return epsilon_of_orders(self._leading, delta, purse=purse)
+        upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
+        if self.pairs and purse.left > 0 and not purse.settles(upper):
+            self._buy_laws(purse)
+            upper = _smaller(epsilon_of_orders(self.above, delta, purse=purse), upper)
+        return Found(0.0, upper.upper, upper.method)
+
+    @property
+    def _known_at_once(self) -> bool:
+        """Whether every law is there, and no claim."""
+        return not self.claims and not any(isinstance(pair, LaterPair) for pair, _ in self.pairs)
+
+    def _buy_laws(self, purse: Purse) -> None:
+        """Pay for laws that have to be made: those of a sample once for all rates."""
+        curves = [pair.renyi.forward for pair, _ in self.pairs if isinstance(pair, LaterPair) and pair.renyi]
+        for curve in curves:
+            if isinstance(curve, SampledMix):
+                purse.buys(curve.parts, MADE)
+        if self.claims:
+            purse.buys(tuple(self.claims), MADE)
 
     def _pure(self) -> Found[float]:
         largest = math.inf if self.infinite_mass > 0 else self.largest
@@ -157,16 +187,23 @@ class Orders:
         inside = Orders(curves.forward.parts)
         return (inside, curves.forward.q) if len(inside.beneath) == 1 else None
 
-    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total, only_upper: bool) -> Found[float]:
+    def _searched_sampled_epsilon(self, inside: Orders, q: float, delta: Total, purse: Purse) -> Found[float]:
         if delta >= q:
             return Found(0.0, 0.0, "sampling")
-        most = inside.epsilon(Total(delta / q * (1 - UNITS)), only_upper=only_upper)
-        least = most if only_upper else inside.epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)))
+        limit = None if purse.limit is None else _before_sampling(purse.limit, q)
+        most = inside.searched_epsilon(Total(delta / q * (1 - UNITS)), Purse(purse.left, limit, whole=purse))
+        return Found(0.0, log_ratio(most.upper, q) * (1 + UNITS), most.method)
+
+    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total) -> Found[float]:
+        if delta >= q:
+            return Found(0.0, 0.0, "sampling")
+        most = inside.epsilon(Total(delta / q * (1 - UNITS)))
+        least = inside.epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)))
         lower, upper = (log_ratio(found, q) for found in (least.lower, most.upper))
         return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
 
     def _sampled_delta(self, inside: Orders, q: float, epsilon: float) -> Found[Total]:
-        inner = math.log1p(math.expm1(epsilon) / q) if epsilon < 600 + math.log(q) else epsilon - math.log(q)
+        inner = _before_sampling(epsilon, q)
         least, most = inside.delta(inner * (1 + UNITS)), inside.delta(inner * (1 - UNITS))
         lower, upper = q * least.lower * (1 - UNITS), q * most.upper * (1 + UNITS)
         return Found(Total(lower), Total(min(upper, q)), most.method)
@@ -187,6 +224,11 @@ class Orders:
         """Bound the probability of a bad outcome by Proposition 10 of seed 002."""
         best = max(bad_outcome_bound(mix, p) for mix in self.all)
         return Found(p, max(best, p), "Rényi curve (Prop. 10)")
+
+
+def _before_sampling(epsilon: float, q: float) -> float:
+    """Return ln(1 + (e^ε - 1)/q), which sampling at rate q makes ε of."""
+    return math.log1p(math.expm1(epsilon) / q) if epsilon < 600 + math.log(q) else epsilon - math.log(q)
 
 
 def _mixes(parts: list[tuple[Pair, int]]) -> list[Mix]:

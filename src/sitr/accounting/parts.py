@@ -82,7 +82,7 @@ def _curve(part: Pair | Claim) -> Pair:
 def _laws(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]], q: float) -> Pair:
     """Make the laws of all parts run together on one Poisson sample, and of what they dominate."""
     above = _profile_pair((*known, *([(implied_pair(tuple(claims)), 1)] if claims else [])))
-    beneath = pairs.sampled_pair(_attained(known, claims), q)
+    beneath = pairs.sampled_pair(_attained(tuple(known), tuple(claims)), q)
     sampled = pairs.sampled_pair(above, q)
     return Pair(sampled.forward, sampled.backward, beneath.beneath or beneath)
 
@@ -154,7 +154,8 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
     return np.fmin(bounds, [line.upper(float(e)) for e in epsilons])  # what is no number proves nothing
 
 
-def _attained(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
+@lru_cache(maxsize=256)  # as above
+def _attained(known: tuple[tuple[Pair, int], ...], claims: tuple[tuple[Claim, int], ...]) -> Pair:
     """Return what the composition dominates: its outcomes merged, or one component alone, which is post-processing."""
     parts = [(pair.beneath or pair, n) for pair, n in known if not _is_too_fine(pair)]
     parts += [(pairs.gaussian_pair(claim.attained), n) for claim, n in claims if claim.attained]
