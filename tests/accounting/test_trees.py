@@ -54,6 +54,11 @@ def test_a_law_that_cannot_be_stated_is_counted_as_no_answer():
     assert campaign.checked["no answer"] == 1
 
 
+def test_nearly_everyone_differs_from_everyone_beyond_the_loss_of_being_left_out():
+    table = {"losses": (0.056, 0.095), "probabilities": (0.4, 0.6), "infinite_mass": 0.0}
+    assert Campaign(seconds=None).check(Law("everyone", 700.0), Tree("LossDistribution", tuple(table.items()))) == []
+
+
 # --- Planted faults, found within the first hundred trees -------------------------------------------------------------
 
 
@@ -161,6 +166,13 @@ def test_repeated_cells_hold_the_closed_form():
 
 def _both(law):
     return (law, False), (law, True)
+
+
+def test_a_rate_too_small_for_doubles_says_nothing():
+    noise, other = Tree("Gaussian", (("noise_multiplier", 1.8),)), Tree("Laplace", (("noise_multiplier", 1.0),))
+    both = Tree("Composed", (), ((noise, 1), (other, 1)))
+    rare = Tree("PoissonSampled", (("sampling_prob", 1e-15),), ((both, 1),))
+    assert truth_of(rare).delta(0.0) == (0, 1)
 
 
 def test_guarantees_of_one_point_are_a_black_box():
