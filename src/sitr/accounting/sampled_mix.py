@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from .engines.mix import Mix
-from .losses.law import Complexes, Floats, Loss
+from .losses.law import Complexes, Floats, Loss, share_of
 from .losses.sampled_curve import log_ratio
 
 MOST_TERMS = 1000  # of a binomial sum; at higher orders convexity says nearly as much
@@ -37,7 +37,7 @@ class SampledMix(Loss):
     @property
     def infinite_mass(self) -> float:  # type: ignore[override]
         """Q has no mass where w is infinite: only the remove order has such losses."""
-        return self.q * self.forward.infinite_mass if self.removes else 0.0
+        return share_of(self.q, self.forward.infinite_mass) if self.removes else 0.0
 
     @property
     def largest(self) -> float:  # type: ignore[override]

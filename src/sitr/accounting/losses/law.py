@@ -145,6 +145,11 @@ class LaterPair(Pair):
     __hash__ = object.__hash__
 
 
+def share_of(q: float, mass: float) -> float:
+    """Return q times a mass, for q > 0: it is 0 only where the mass is, though the product may underflow."""
+    return max(q * mass, math.ulp(0.0)) if mass > 0 else 0.0
+
+
 def rounded_up(number: Fraction) -> float:
     """Return the least float that is not under a number.
 

@@ -10,7 +10,7 @@ import numpy as np
 from .atoms import Atoms, hull, pair_of, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
-from .law import Floats, LaterPair, Pair, log_sum_exp
+from .law import Floats, LaterPair, Pair, log_sum_exp, share_of
 from .sampled import SampledGaussianLoss
 from .sampled_curve import SampledCurve, log_ratios
 from .sampled_discrete import SampledDiscreteLoss
@@ -166,14 +166,19 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
 
 def _sampled_laws(pair: Pair, q: float) -> Pair:
     """Make the laws of both orders, and of what lies beneath; a law on an interval is cut into cells first."""
-    beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
+    beneath = None if pair.beneath is None else _attained(sampled_pair(pair.beneath, q))
     if not isinstance(pair.forward, IntervalLoss):
         above = _sampled_atoms(pair, q)
-        return Pair(above.forward, above.backward, beneath)
+        return Pair(above.forward, above.backward, beneath or above.beneath)
     cells = _cells_of_interval(pair.forward)
     assert cells.beneath is not None
-    above, alone = _sampled_atoms(cells, q), sampled_pair(cells.beneath, q)
+    above, alone = _sampled_atoms(cells, q), _attained(sampled_pair(cells.beneath, q))
     return Pair(above.forward, above.backward, beneath or alone, alone=alone)
+
+
+def _attained(pair: Pair) -> Pair:
+    """What lies beneath a pair: itself, unless that only dominates."""
+    return pair.beneath or pair
 
 
 def _sampled_atoms(pair: Pair, q: float) -> Pair:
@@ -186,13 +191,15 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     masses = np.append(only_q, np.exp(np.minimum(log_q, 0.0)))
     if abs(float(np.sum(masses)) - 1) > LOST:  # then only the largest loss says what holds
         end, fails = max(forward.largest, backward.largest, 0.0), max(forward.infinite_mass, only_q)
-        return _sampled_atoms(two_point(end, fails), q)
+        lost = _sampled_atoms(two_point(end, fails), q)
+        return Pair(lost.forward, lost.backward, beneath=two_point_pair(0.0, 0.0))
     moved = log_ratios(forward.losses, q)
     losses = np.append(math.log1p(-q), moved)
     mixed = np.append((1 - q) * only_q, np.exp(log_q + moved))
     uneven = bool(forward.infinite_mass or only_q)
     return Pair(
-        Atoms.of(losses, mixed, q * forward.infinite_mass, uneven), Atoms.of(-losses[::-1], masses[::-1], 0.0, uneven)
+        Atoms.of(losses, mixed, share_of(q, forward.infinite_mass), uneven),
+        Atoms.of(-losses[::-1], masses[::-1], 0.0, uneven),
     )
 
 
