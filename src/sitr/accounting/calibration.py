@@ -36,8 +36,8 @@ STRIDE = 4  # by what factor a search walks at most before it halves
 LITTLE = 1e-3  # and by what share at least
 BEYOND = 3.0  # as often as what is missing: costs grow with the root of a count, say
 PATIENT = 4  # so many steps; then they grow
-ALLOWANCE = 3 * ENOUGH  # what all questions of a search may cost; one that costs more is answered less closely
-QUESTION = ENOUGH / 20  # what a question costs at least
+ALLOWANCE = 4 * ENOUGH  # what all questions of a search may cost; one that costs more is answered less closely
+QUESTION = ENOUGH / 15  # what a question costs at least
 ROUNDING = 2.0**-50  # relative rounding error of a sum of a few correctly rounded terms
 NOISES: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 HALF = 0.5  # up to this δ seed 004's rule was checked; it is false from about .75 on
@@ -427,7 +427,7 @@ class _Target:
         if self.delta is None:
             return self.cost(event)
         purse.spend(QUESTION)
-        return event._searched_epsilon(self.delta, Purse(ENOUGH, self.limit, whole=purse))
+        return event._searched_epsilon(self.delta, Purse(2 * ENOUGH, self.limit, whole=purse))
 
     def cost(self, event: Event) -> Bracket:
         if self.delta is not None:

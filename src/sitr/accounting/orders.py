@@ -11,7 +11,7 @@ from .engines.delta import Found, Number, Total
 from .engines.mix import Mix
 from .engines.solve import ROUNDED, delta_of_orders, epsilon_of_orders
 from .engines.tradeoff import power_of_orders
-from .engines.ways import Purse
+from .engines.ways import ENOUGH, Purse
 from .losses.gaussian import GaussianLoss
 from .losses.law import UNIT, LaterPair, Pair, rounded_up
 from .losses.pairs import two_point_pair
@@ -21,6 +21,8 @@ from .renyi import Claim, bad_outcome_bound, implied_pair
 from .sampled_mix import SampledMix
 
 UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
+WHOLE = 4 * ENOUGH  # what all that is asked for one ε may cost: both orders, both ends
+UPPER = 0.7  # of it: what the upper end may take
 MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
 
@@ -104,16 +106,20 @@ class Orders:
 
     def epsilon(self, delta: Total) -> Found[float]:
         """Bracket ε at one δ."""
+        return self._epsilon(delta, Purse(WHOLE))
+
+    def _epsilon(self, delta: Total, purse: Purse) -> Found[float]:
         if not delta:
             return self._pure()
         if self._inside is not None:
-            return self._sampled_epsilon(*self._inside, delta)
+            return self._sampled_epsilon(*self._inside, delta, purse)
         if self.exact:
-            return epsilon_of_orders(self._leading, delta)
-        lower = epsilon_of_orders(self.beneath, delta).lower
+            return epsilon_of_orders(self._leading, delta, purse=purse)
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
-        if self.pairs:
-            upper = _smaller(epsilon_of_orders(self.above, delta), upper)
+        if self.pairs:  # the upper end comes first, and leaves something for the lower one
+            first = Purse(UPPER * purse.left, whole=purse)
+            upper = _smaller(epsilon_of_orders(self.above, delta, purse=first, ends=("upper",)), upper)
+        lower = epsilon_of_orders(self.beneath, delta, purse=purse, ends=("lower",)).lower
         return Found(min(lower, upper.upper), upper.upper, upper.method)
 
     def searched_epsilon(self, delta: Total, purse: Purse) -> Found[float]:
@@ -194,11 +200,11 @@ class Orders:
         most = inside.searched_epsilon(Total(delta / q * (1 - UNITS)), Purse(purse.left, limit, whole=purse))
         return Found(0.0, log_ratio(most.upper, q) * (1 + UNITS), most.method)
 
-    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total) -> Found[float]:
+    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total, purse: Purse) -> Found[float]:
         if delta >= q:
             return Found(0.0, 0.0, "sampling")
-        most = inside.epsilon(Total(delta / q * (1 - UNITS)))
-        least = inside.epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)))
+        most = inside._epsilon(Total(delta / q * (1 - UNITS)), Purse(purse.left / 2, whole=purse))
+        least = inside._epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)), purse)
         lower, upper = (log_ratio(found, q) for found in (least.lower, most.upper))
         return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
 

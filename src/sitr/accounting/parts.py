@@ -26,7 +26,7 @@ from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
 BLOCKS = 45  # of neighbouring points, each with one line
-WORK = 2e8  # multiplications for all of them
+WORK = 1e9  # multiplications for all of them, at most; most take far less
 GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000

@@ -33,7 +33,7 @@ NODES = 6_000  # up to here a line without smoothing is preferred
 LEAST_NODES, MOST_NODES = 64, 400_000
 NODE = 500.0  # multiplications that a node takes besides those of its laws: logarithms, angles, exponentials
 ASKED = 24.0  # and that each question of it takes
-MOST_WORK = 4e8  # multiplications along the line: a few tenths of a second on one core
+MOST_WORK = 3e8  # multiplications along the line: a few tenths of a second on one core
 
 
 @dataclass(frozen=True)

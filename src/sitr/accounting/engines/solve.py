@@ -25,28 +25,34 @@ from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kap
 from .near import gated_at
 from .rare import rare_laws
 from .split import split_at
-from .ways import RARE, Purse, attempt, narrowed_by_ways, truncated
+from .ways import ENOUGH, RARE, Purse, attempt, narrowed_by_ways, truncated
 
 ROUNDED = 2.0**-50  # by how much a sum of largest losses may be rounded
 LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely, and is never said to be 0
 HIDDEN = 14.0  # nats that a tilted law may lie above δ for its line to see δ through the rounding
 COARSE = 1e-3  # of ε: what smoothing may move it by for a line to be worth its while
+Ends = tuple[str, ...]
+BOTH: Ends = ("lower", "upper")
 FEW = 16_384  # so many atoms are summed rather than transformed
 
 
 def epsilon_of_orders(
-    mixes: list[Mix], delta: Total, *, only_chernoff: bool = False, purse: Purse | None = None
+    mixes: list[Mix], delta: Total, *, only_chernoff: bool = False, purse: Purse | None = None, ends: Ends = BOTH
 ) -> Found[float]:
-    """Bracket the least ε ≥ 0 with δ(ε) ≤ delta in every order; each has a purse of its own, unless one is given."""
+    """Bracket the least ε ≥ 0 with δ(ε) ≤ delta in every order, all of them paid from one purse.
+
+    An end that is not asked for may say nothing.
+    """
+    purse = Purse(4 * ENOUGH) if purse is None else purse
     if only_chernoff:
         found = [Found(0.0, _chernoff(mix, delta, FINE), "Rényi conversion") for mix in mixes]
         return max(found, key=lambda f: f.upper)
-    worst = epsilon_of(mixes[0], delta, purse=purse)
+    worst = epsilon_of(mixes[0], delta, purse=purse, ends=ends)
     for mix in mixes[1:]:
-        if purse is not None and purse.limit is not None and worst.upper > purse.limit:
+        if purse.limit is not None and worst.upper > purse.limit:
             break  # no other order makes a search content
         if mix.infinite_mass > 0 or _chernoff(mix, delta, enough=worst.lower) > worst.lower:
-            worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0, purse))
+            worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0, purse, ends))
     return worst
 
 
@@ -63,12 +69,14 @@ def delta_of_orders(mixes: list[Mix], epsilon: float, *, only_chernoff: bool = F
 
 
 @np.errstate(all="ignore")  # where an engine overflows it yields no number, and that proves nothing
-def epsilon_of(mix: Mix, delta: Total, floor: float = 0.0, purse: Purse | None = None) -> Found[float]:
+def epsilon_of(
+    mix: Mix, delta: Total, floor: float = 0.0, purse: Purse | None = None, ends: Ends = BOTH
+) -> Found[float]:
     """Bracket the least ε ≥ 0 with δ_mix(ε) ≤ delta, for one order; one that is under `floor` need not be narrow.
 
     A search is told the upper end, and a lower one only where that is no more work.
     """
-    purse = Purse() if purse is None else purse
+    purse = Purse(whole=purse) if purse is None or purse.limit is None else purse
     failure = mix.failure
     if failure.lower > delta:
         return Found(math.inf, math.inf, "infinite-loss mass")
@@ -78,11 +86,15 @@ def epsilon_of(mix: Mix, delta: Total, floor: float = 0.0, purse: Purse | None =
     least, most = failure.left(delta)
     if least <= 0:
         return Found(0.0, math.inf, "infinite-loss mass")
-    safe = _finite_epsilon(mix, least, floor, purse)
     if least == most:
-        return safe
-    lower = 0.0 if purse.limit is not None else _finite_epsilon(mix, most, 0.0, Purse()).lower
-    return Found(lower, safe.upper, safe.method)
+        return _finite_epsilon(mix, least, floor, purse)
+    found = Found(0.0, math.inf, "infinite-loss mass")
+    if "upper" in ends:
+        safe = _finite_epsilon(mix, least, floor, purse)
+        found = Found(0.0, safe.upper, safe.method)
+    if "lower" in ends and purse.limit is None:
+        found = Found(_finite_epsilon(mix, most, 0.0, _beside(purse)).lower, found.upper, found.method)
+    return found
 
 
 @np.errstate(all="ignore")
@@ -189,8 +201,8 @@ def _rare(mix: Mix, found: Found[float], delta: Finite, c: float, purse: Purse) 
 
 
 def _beside(purse: Purse) -> Purse:
-    """What the events beside the rare ones may cost: a question of their own, which a search pays for too."""
-    return Purse() if purse.limit is None else purse
+    """What a second question may cost beside the first: as much, if both together have that; a search has no more."""
+    return Purse(whole=purse.whole) if purse.limit is None else purse
 
 
 def _fine_line(mix: Mix, c: float, epsilon: float, log_delta: float) -> Line | None:
