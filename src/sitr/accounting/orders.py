@@ -21,7 +21,7 @@ from .renyi import Claim, bad_outcome_bound, implied_pair
 from .sampled_mix import SampledMix
 
 UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
-WHOLE = 4 * ENOUGH  # what all that is asked for one ε may cost: both orders, both ends
+WHOLE = 4 * ENOUGH  # what all that is asked for one answer may cost: both orders, both ends
 UPPER = 0.7  # of it: what the upper end may take
 MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
@@ -221,10 +221,10 @@ class Orders:
 
     def power(self, x: float) -> Found[float]:
         """Bracket the largest power of any test at one type-I error."""
-        found = power_of_orders(self.above, x)
         if self.exact:
-            return found
-        return Found(min(power_of_orders(self.beneath, x).lower, found.upper), found.upper, found.method)
+            return power_of_orders(self.above, x, WHOLE)
+        found, beneath = (power_of_orders(mixes, x, WHOLE / 2) for mixes in (self.above, self.beneath))
+        return Found(min(beneath.lower, found.upper), found.upper, found.method)
 
     def bad_outcome_by_renyi(self, p: float) -> Found[float]:
         """Bound the probability of a bad outcome by Proposition 10 of seed 002."""

@@ -18,7 +18,7 @@ from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
-from .losses.law import Floats, LaterPair, Pair, rounded_up
+from .losses.law import Floats, LaterPair, Pair, rounded_up, sampled_twice
 from .losses.merged import merged_pair
 from .losses.sampled import SampledGaussianLoss
 from .renyi import Claim, implied_pair
@@ -26,7 +26,7 @@ from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
 BLOCKS = 45  # of neighbouring points, each with one line
-WORK = 1e9  # multiplications for all of them, at most; most take far less
+WORK = 5e8  # multiplications for all of them, at most
 GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
@@ -44,7 +44,7 @@ def sampled_part(parts: Parts, q: float) -> Pair:
     if not claims and len(known) == 1 and known[0][1] == 1:
         curve = known[0][0].renyi.forward if known[0][0].renyi else None
         if isinstance(curve, SampledMix):  # a sample of a sample
-            return sampled_part(curve.parts, q * curve.q)
+            return sampled_part(curve.parts, sampled_twice(q, curve.q))
         if not _is_too_fine(known[0][0]):
             return pairs.sampled_pair(known[0][0], q)
     if not claims and all(_is_gaussian(pair) for pair, _ in known):

@@ -145,6 +145,11 @@ class LaterPair(Pair):
     __hash__ = object.__hash__
 
 
+def sampled_twice(q: float, rate: float) -> float:
+    """Return the rate of a sample at rate q of a sample, rounded up: a person who is seen more often loses no less."""
+    return rounded_up(Fraction(q) * Fraction(rate))
+
+
 def share_of(q: float, mass: float) -> float:
     """Return q times a mass, for q > 0: it is 0 only where the mass is, though the product may underflow."""
     return max(q * mass, math.ulp(0.0)) if mass > 0 else 0.0

@@ -10,7 +10,7 @@ import numpy as np
 from .atoms import Atoms, hull, pair_of, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
-from .law import Floats, LaterPair, Pair, log_sum_exp, share_of
+from .law import Floats, LaterPair, Pair, log_sum_exp, sampled_twice, share_of
 from .sampled import SampledGaussianLoss
 from .sampled_curve import SampledCurve, log_ratios
 from .sampled_discrete import SampledDiscreteLoss
@@ -148,16 +148,16 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     if q == 1:
         return pair
     if isinstance(pair, LaterPair) and pair.renyi and isinstance(pair.renyi.forward, SampledCurve):  # twice
-        return sampled_pair(pair.renyi.forward.pair, q * pair.renyi.forward.q)
+        return sampled_pair(pair.renyi.forward.pair, sampled_twice(q, pair.renyi.forward.q))
     if isinstance(pair.forward, GaussianLoss):
         return sampled_gaussian_pair(1 / pair.forward.m, q)
     if isinstance(pair.forward, DiscreteGaussianLoss):
         return SampledDiscreteLoss.pair(pair.forward.scale, pair.forward.sensitivity, q)
     if isinstance(pair.forward, SampledGaussianLoss) and pair.forward.steps == 1:
-        return sampled_gaussian_pair(pair.forward.sigma, q * pair.forward.sampling_prob)
+        return sampled_gaussian_pair(pair.forward.sigma, sampled_twice(q, pair.forward.sampling_prob))
     if isinstance(pair.forward, SampledDiscreteLoss):
         inner = pair.forward
-        return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, q * inner.q)
+        return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, sampled_twice(q, inner.q))
     if isinstance(pair.forward, IntervalLoss) and pair.forward.e0 > MOST_CELL_LOSS:
         pure, none = two_point_pair(pair.forward.e0, 0.0), two_point_pair(0.0, 0.0)
         pair = Pair(pure.forward, pure.forward, pair.beneath or none)
