@@ -59,6 +59,11 @@ def test_nearly_everyone_differs_from_everyone_beyond_the_loss_of_being_left_out
     assert Campaign(seconds=None).check(Law("everyone", 700.0), Tree("LossDistribution", tuple(table.items()))) == []
 
 
+def test_a_claim_may_cost_more_than_who_makes_it():
+    inside = Tree("Concentrated", (("mu", 1.0), ("tau", 0.5)))
+    assert Campaign(seconds=None).check(Law("parts", 0.14), Tree("Renyi", (("delta", 0.5),), ((inside, 1),))) == []
+
+
 # --- Planted faults, found within the first hundred trees -------------------------------------------------------------
 
 

@@ -383,11 +383,11 @@ def monotone(tree, epsilon, ask):
 
 
 def parts_cost_less(tree, epsilon, ask):
-    """A composition costs no less than any of its parts, a sample no more than what is run on it."""
+    """A composition costs no less than any of its parts, nor a claim than who makes it; a sample costs no more."""
     whole = ask(tree.event(), "delta", epsilon)
     for inner, _ in tree.inside:
         part = ask(inner.event(), "delta", epsilon)
-        less, more = (part, whole) if tree.kind == "Composed" else (whole, part)
+        less, more = (whole, part) if tree.kind == "PoissonSampled" else (part, whole)
         if less.lower > more.upper:
             yield "broken law", f"delta({epsilon!r}) is {whole}, and of the part {inner} it is {part}"
 

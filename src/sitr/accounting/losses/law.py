@@ -199,6 +199,10 @@ def profile_of(losses: Floats, weights: Floats, epsilon: Floats) -> Floats:
     return np.asarray(np.sum(weights * gains, axis=-1))
 
 
+SMALL = 1e-2  # where ln M(x) stays under this, it is summed from the excess of M over one
+FARTHEST = 300.0  # up to here e^{xl} is a number, and a sum of them
+
+
 def moment_excess(x: Floats, losses: Floats) -> Floats:
     """Return e^{xl} - 1 + x(e^{-l} - 1), whose mean is M(x) - 1 wherever E e^{-L} = 1: never negative for x ≥ 0.
 
@@ -209,6 +213,28 @@ def moment_excess(x: Floats, losses: Floats) -> Floats:
     )
     plain = np.expm1(x * losses) + x * np.expm1(-losses)
     return np.where(np.maximum(np.abs(losses), np.abs(x * losses)) < 1e-3, series, plain)
+
+
+def small_log_moment(x: float, losses: Floats, masses: Floats) -> float:
+    """Return ln E e^{xL} near 0, from positive terms, so that a tiny moment keeps its digits.
+
+    Where Q has mass that these losses have not, E e^{-L} falls short of 1 by more than rounding, and terms of either
+    sign are summed.
+    """
+    terms = moment_excess(np.float64(x), losses) if _have_all(losses, masses) else np.expm1(x * losses)
+    return math.log1p(float(np.sum(masses * terms)))
+
+
+def small_mean(losses: Floats, masses: Floats) -> float:
+    """Return E L in the same way."""
+    return float(np.sum(masses * (mean_excess(losses) if _have_all(losses, masses) else losses)))
+
+
+def _have_all(losses: Floats, masses: Floats) -> bool:
+    """Whether E e^{-L} = 1, but for rounding."""
+    with np.errstate(over="ignore"):
+        gaps = masses * np.expm1(-losses)
+    return bool(abs(float(np.sum(gaps))) <= 64 * UNIT * float(np.sum(np.abs(gaps))) < math.inf)
 
 
 def mean_excess(losses: Floats) -> Floats:

@@ -196,7 +196,7 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     moved = log_ratios(forward.losses, q)
     losses = np.append(math.log1p(-q), moved)
     mixed = np.append((1 - q) * only_q, np.exp(log_q + moved))
-    uneven = bool(forward.infinite_mass or only_q)
+    uneven = bool(forward.infinite_mass)
     return Pair(
         Atoms.of(losses, mixed, share_of(q, forward.infinite_mass), uneven),
         Atoms.of(-losses[::-1], masses[::-1], 0.0, uneven),

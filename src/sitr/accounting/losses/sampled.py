@@ -21,6 +21,8 @@ from scipy.special import gammaln, log_ndtr
 
 from .gaussian import log_profile
 from .law import (
+    FARTHEST,
+    SMALL,
     UNIT,
     Complexes,
     Floats,
@@ -30,6 +32,7 @@ from .law import (
     complex_log1p,
     log_sum_exp,
     mean_excess,
+    small_log_moment,
     waves,
     waves_error,
 )
@@ -227,11 +230,12 @@ class SampledGaussianLoss(Loss):
             return self._unmixed_moment(c)
         log_r = self.log_ratio(x)
         normal = x * x * (-0.5 / self.sigma**2) + self.log_step(h)
-        # ln r rises with x: its ends say how far the excess over one goes.
-        if abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1]))) > 1:
-            return float(log_sum_exp(normal + self.power(c) * log_r))
-        density = np.exp(normal + log_r) if self.removes else np.exp(normal)
-        return float(np.log1p(np.sum(density * np.expm1((c if self.removes else -c) * log_r))))
+        plain = float(log_sum_exp(normal + self.power(c) * log_r))
+        # ln r rises with x: its ends say whether powers are numbers.
+        if abs(plain) > SMALL or abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1]))) > FARTHEST:
+            return plain
+        losses, logs = (log_r, normal + log_r) if self.removes else (-log_r, normal)
+        return small_log_moment(c, losses, np.exp(logs))
 
     def _unmixed_moment(self, c: float) -> float:
         """Return a bound where there would be too many nodes: r is a mean of e^{u_j}, and its powers are convex."""

@@ -112,7 +112,7 @@ class SampledCurve(Loss):
         logs = logs + ratios if self.removes else logs
         if not panels:  # masses of atoms carry rounding; rules are as good as their bound
             logs = logs - log_sum_exp(logs)
-        uneven = bool(self.pair.forward.infinite_mass or self.pair.backward.infinite_mass)
+        uneven = bool(self.pair.forward.infinite_mass)  # what only Q could produce, both can
         if self.removes:
             return Atoms(ratios, logs, uneven=uneven)
         return Atoms(-ratios[::-1], logs[::-1], uneven=uneven)
