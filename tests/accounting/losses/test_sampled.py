@@ -108,3 +108,21 @@ def test_tiny_moments_keep_their_digits(sigma, q):
     second, third = (math.expm1(x / sigma**2) for x in (1, 3))
     for c, excess in ((1.0, q**2 * second), (2.0, 3 * q**2 * (1 - q) * second + q**3 * third)):
         assert float(loss.log_mgf(np.float64(c))) == pytest.approx(math.log1p(excess), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), [(1.0, 0.03, 40), (0.3, 1e-6, 7), (2.0, 0.9, 12)])
+def test_the_ratio_of_a_group_is_its_sum_wherever_it_is_computed(sigma, q, group):
+    """Near 1 by its excess, far above and under it by its largest term: each node by what suits it."""
+    loss = SampledGaussianLoss.pair(sigma, q, group).forward
+    x = np.concatenate([np.linspace(-9 * sigma, group + 9 * sigma, 41), [1e3, 1e4]])
+    found = loss.log_ratio(x)
+    with mpmath.workdps(40):
+        rate, s2 = mpmath.mpf(q), 2 * mpmath.mpf(sigma) ** 2
+        weights = [mpmath.binomial(group, j) * rate**j * (1 - rate) ** (group - j) for j in range(group + 1)]
+        truths = [
+            mpmath.log(
+                mpmath.fsum(w * mpmath.exp((2 * j * mpmath.mpf(at) - j * j) / s2) for j, w in enumerate(weights))
+            )
+            for at in x
+        ]
+    assert found == pytest.approx([float(truth) for truth in truths], rel=1e-11, abs=1e-14)
