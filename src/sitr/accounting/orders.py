@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 
@@ -24,6 +25,7 @@ UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
 WHOLE = 4 * ENOUGH  # what all that is asked for one answer may cost: both orders, both ends
 UPPER = 0.7  # of it: what the upper end may take
 MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
+SHARES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of a family of pairs: which costs most, a question says
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
 
 
@@ -61,9 +63,29 @@ class Orders:
         """Mixes that some mechanism of this description attains."""
         if self.exact:
             return self.above
-        pairs = [(pair.beneath or pair, n) for pair, n in self.pairs]
-        if not self.claims and len(self.pairs) == 1 and self.pairs[0][1] == 1:
-            pairs = [(self.pairs[0][0].alone or pairs[0][0], 1)]
+        if self._is_single:
+            pair = self.pairs[0][0]
+            return _mixes([(pair.alone or pair.beneath or pair, 1)])
+        return self._attained([(pair.beneath or pair, n) for pair, n in self.pairs])
+
+    @property
+    def _is_single(self) -> bool:
+        return not self.claims and len(self.pairs) == 1 and self.pairs[0][1] == 1
+
+    def _beneath(self, cost: Callable[[list[Mix]], float]) -> list[list[Mix]]:
+        """Return mixes that mechanisms of this description attain: one for any question, and the best of a family."""
+        if self._is_single or all(pair.attains is None for pair, _ in self.pairs):
+            return [self.beneath]
+        return [self.beneath, max((self._family(share) for share in SHARES), key=cost)]
+
+    def _family(self, share: float) -> list[Mix]:
+        return self._attained(
+            [(pair.attains(share) if pair.attains else pair.beneath or pair, n) for pair, n in self.pairs]
+        )
+
+    def _attained(self, pairs: list[tuple[Pair, int]]) -> list[Mix]:
+        """Mixes of these pairs, and of mechanisms that satisfy the claims."""
+        pairs = list(pairs)
         for claim, n in self.claims:
             known = [(part.beneath or part, n * m) for part, m in claim.beneath if isinstance(part, Pair)]
             pairs += known or [(Pair.symmetric(GaussianLoss(claim.attained)), n)]
@@ -119,7 +141,8 @@ class Orders:
         if self.pairs:  # the upper end comes first, and leaves something for the lower one
             first = Purse(UPPER * purse.left, whole=purse)
             upper = _smaller(epsilon_of_orders(self.above, delta, purse=first, ends=("upper",)), upper)
-        lower = epsilon_of_orders(self.beneath, delta, purse=purse, ends=("lower",)).lower
+        beneath = self._beneath(lambda mixes: epsilon_of_orders(mixes, delta, only_chernoff=True).upper)
+        lower = max(epsilon_of_orders(mixes, delta, purse=purse, ends=("lower",)).lower for mixes in beneath)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
 
     def searched_epsilon(self, delta: Total, purse: Purse) -> Found[float]:
@@ -173,7 +196,8 @@ class Orders:
             return self._sampled_delta(*self._inside, epsilon)
         if self.exact:
             return delta_of_orders(self._leading, epsilon)
-        lower = delta_of_orders(self.beneath, epsilon).lower
+        beneath = self._beneath(lambda mixes: delta_of_orders(mixes, epsilon, only_chernoff=True).upper)
+        lower = max(delta_of_orders(mixes, epsilon).lower for mixes in beneath)
         upper = delta_of_orders(self.all, epsilon, only_chernoff=True)
         if self.pairs:
             upper = _smaller(delta_of_orders(self.above, epsilon), upper)

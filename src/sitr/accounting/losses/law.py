@@ -91,6 +91,7 @@ class Pair:
     given, has Rényi curves that hold for the truth and lie under this pair's. `alone` is what the truth dominates
     where nothing is composed with it, and `grown` makes the pair of a group, where sensitivity says it. `leads` says
     that the forward order has the larger moments, as it has where the orders were equal before sampling (THEORY 2.7).
+    `attains` makes more pairs that the truth dominates, from a number between 0 and 1: which is best, a question says.
     """
 
     forward: Loss
@@ -100,6 +101,7 @@ class Pair:
     alone: Pair | None = None
     grown: Callable[[int], Pair] | None = field(default=None, compare=False)
     leads: bool = False
+    attains: Callable[[float], Pair] | None = field(default=None, compare=False)
 
     @classmethod
     def symmetric(cls, loss: Loss) -> Pair:
@@ -140,6 +142,10 @@ class LaterPair(Pair):
     @property
     def alone(self) -> Pair | None:
         return self._made.alone
+
+    @property
+    def attains(self) -> Callable[[float], Pair] | None:
+        return self._made.attains
 
     __eq__ = object.__eq__  # comparing the laws would make them
     __hash__ = object.__hash__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -41,7 +41,24 @@ def exponential_pair(e0: float) -> Pair:
     lies randomized response of e0/2, which has that range; and the Rényi curve is a maximum of its own.
     """
     loss = IntervalLoss.exponential(e0)
-    return Pair(loss, loss, beneath=two_point_pair(e0 / 2, 0.0), renyi=Pair.symmetric(BoundedRange(e0)))
+    return Pair(
+        loss,
+        loss,
+        beneath=two_point_pair(e0 / 2, 0.0),
+        renyi=Pair.symmetric(BoundedRange(e0)),
+        attains=partial(_selection_of_two, e0),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _selection_of_two(e0: float, share: float) -> Pair:
+    """A selection from two, of range e0: a loss of t = share · e0, or t - e0, so that the masses of Q sum to one."""
+    t = share * e0
+    losses = np.array([t - e0, t])
+    high = math.log(-math.expm1(t - e0)) - math.log(-math.expm1(-e0))
+    low = t - e0 + math.log(-math.expm1(-t)) - math.log(-math.expm1(-e0))
+    logs = np.array([low, high])
+    return Pair(Atoms(losses, logs), Atoms(-losses[::-1], (logs - losses)[::-1]))
 
 
 @lru_cache(maxsize=4096)
@@ -173,7 +190,14 @@ def _sampled_laws(pair: Pair, q: float) -> Pair:
     cells = _cells_of_interval(pair.forward)
     assert cells.beneath is not None
     above, alone = _sampled_atoms(cells, q), _attained(sampled_pair(cells.beneath, q))
-    return Pair(above.forward, above.backward, beneath or alone, alone=alone)
+    attains = pair.attains
+    return Pair(
+        above.forward,
+        above.backward,
+        beneath or alone,
+        alone=alone,
+        attains=None if attains is None else lambda share: _attained(sampled_pair(attains(share), q)),
+    )
 
 
 def _attained(pair: Pair) -> Pair:
