@@ -31,12 +31,13 @@ from .events import (
 )
 
 SLOW = 2  # steps in a row that do not halve what is left: then it is halved
+STEEPEST = 50.0  # a cost that grows faster than this power of the parameter jumps, and no secant finds where
 CLOSE = 1e-7  # a real parameter is found to this relative accuracy
 STRIDE = 4  # by what factor a search walks at most before it halves
 LITTLE = 1e-3  # and by what share at least
 BEYOND = 3.0  # as often as what is missing: costs grow with the root of a count, say
 PATIENT = 4  # so many steps; then they grow
-ALLOWANCE = 4 * ENOUGH  # what all questions of a search may cost; one that costs more is answered less closely
+ALLOWANCE = 5 * ENOUGH  # what all questions of a search may cost; one that costs more is answered less closely
 QUESTION = ENOUGH / 15  # what a question costs at least
 ROUNDING = 2.0**-50  # relative rounding error of a sum of a few correctly rounded terms
 NOISES: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
@@ -543,7 +544,8 @@ def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, grain:
     left, right = math.log(good.value), math.log(bad.value)
     middle = (left + right) / 2
     under, over = good.upper / target.limit, bad.upper / target.limit
-    if bisect or not (0 < under < over < math.inf):
+    jumps = not (0 < under < over < math.inf) or math.log(over / under) > STEEPEST * abs(right - left)
+    if bisect or jumps:
         return math.exp(middle)
     secant = left - math.log(under) * (right - left) / math.log(over / under)
     nudge = min(max((right - left) ** 2 / 5, grain / 2), abs(middle - secant))

@@ -24,6 +24,7 @@ from .sampled_mix import SampledMix
 UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
 WHOLE = 4 * ENOUGH  # what all that is asked for one answer may cost: both orders, both ends
 UPPER = 0.7  # of it: what the upper end may take
+CURVES = 6e7  # multiplications, about, that Chernoff's bound takes by the Rényi curves of samples and claims
 MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
 SHARES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of a family of pairs: which costs most, a question says
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
@@ -153,6 +154,7 @@ class Orders:
             return self._searched_sampled_epsilon(*self._inside, delta, purse)
         if self._known_at_once and self.exact:
             return epsilon_of_orders(self._leading, delta, purse=purse)
+        purse.spend(CURVES)
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
         if self.pairs and purse.left > 0 and not purse.settles(upper):
             self._buy_laws(purse)
@@ -169,7 +171,7 @@ class Orders:
         curves = [pair.renyi.forward for pair, _ in self.pairs if isinstance(pair, LaterPair) and pair.renyi]
         for curve in curves:
             if isinstance(curve, SampledMix):
-                purse.buys(curve.parts, MADE)
+                purse.buys(curve.parts, MADE * (1 if curve.forward.parts == curve.backward.parts else 2))
         if self.claims:
             purse.buys(tuple(self.claims), MADE)
 

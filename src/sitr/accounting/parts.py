@@ -26,7 +26,7 @@ from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
 BLOCKS = 45  # of neighbouring points, each with one line
-WORK = 5e8  # multiplications for all of them, at most
+WORK = 5e8  # multiplications for all of them, in both orders, at most
 GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
@@ -59,17 +59,22 @@ def _is_gaussian(pair: Pair) -> bool:
 
 def _curves(parts: Parts, q: float) -> Pair:
     """Return the Rényi curves of both orders of all parts run together on one Poisson sample."""
-    curves = [(_curve(part), n) for part, n in parts]
-    forward, backward = (Mix.of((getattr(c, order), n) for c, n in curves) for order in ("forward", "backward"))
+    forward, backward = _composed(parts)
     # A claim says nothing of the orders of the mechanism that satisfies it.
-    equal = all(
-        isinstance(part, Pair) and curve.is_symmetric for (part, _), (curve, _) in zip(parts, curves, strict=True)
-    )
+    equal = all(isinstance(part, Pair) and _curve(part).is_symmetric for part, _ in parts)
     return Pair(
         SampledMix(parts, forward, backward, q, True),
         SampledMix(parts, forward, backward, q, False),
         leads=equal and not forward.infinite_mass,
     )
+
+
+@lru_cache(maxsize=256)  # one for all rates, which a calibration may look for: what is kept of it serves them all
+def _composed(parts: Parts) -> tuple[Mix, Mix]:
+    """Return the Rényi curves of both orders before sampling."""
+    curves = [(_curve(part), n) for part, n in parts]
+    forward, backward = (Mix.of((getattr(c, order), n) for c, n in curves) for order in ("forward", "backward"))
+    return forward, backward
 
 
 def _curve(part: Pair | Claim) -> Pair:
@@ -117,27 +122,28 @@ def _profile_pair(parts: tuple[tuple[Pair, int], ...]) -> Pair:
     epsilons = np.unique(np.concatenate(rows))
     unbounded = any(math.isinf(mix.largest) for mix in mixes)
     least = TINY if unbounded else 0.0
-    deltas = np.max([_profile_above(mix, epsilons, high / 20) for mix in mixes], axis=0)
+    share = WORK / BLOCKS / len(mixes)
+    deltas = np.max([_profile_above(mix, epsilons, high / 20, share) for mix in mixes], axis=0)
     return hull(
         [(float(e), min(max(float(d) * (1 + 1e-9), least), 1.0)) for e, d in zip(epsilons, deltas, strict=True)]
     )
 
 
 @np.errstate(all="ignore")
-def _profile_above(mix: Mix, epsilons: Floats, typical: float) -> list[Total]:
+def _profile_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> list[Total]:
     """Bound δ at each ε from above, to about GOAL."""
     few = enumerated(mix)
     if few is not None:
         atoms = AtomSum(*few)
         bounds = np.array([atoms.upper(float(e)) for e in epsilons])
     else:
-        blocks = [_block_above(mix, block, typical) for block in np.array_split(epsilons, BLOCKS)]
+        blocks = [_block_above(mix, block, typical, share) for block in np.array_split(epsilons, BLOCKS)]
         bounds = np.where(epsilons < mix.largest, np.concatenate(blocks), 0.0)
     finite = (Found(Finite(0.0), Finite(bound), "profile") for bound in bounds)
     return [mix.failure.total(found).upper for found in finite]
 
 
-def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
+def _block_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> Floats:
     """Bound δ at neighbouring ε by one tilt: Chernoff's bound, and a line that is smoothed more than one for an answer.
 
     The sum on a line is an upper bound at every ε, wherever it was tuned (decision 0003).
@@ -147,7 +153,7 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
     logs = float(mix.log_mgf(c)) + mix.log_mgf_error(c) + float(log_kappa(c)) - c * epsilons
     bounds = np.exp(np.minimum(logs, 0.0)) * (1 + 1e-9)
     near = min(float(logs[epsilons.size // 2]) - 2, -1e-3)  # about ln δ: only sets how fine the line is
-    at, share = max(middle, typical), WORK / BLOCKS
+    at = max(middle, typical)
     line = attempt(lambda: Line(mix, choose_grid(mix, c, at, near, GOAL, most_work=share)), Purse(2 * share))
     if line is None:
         return bounds
