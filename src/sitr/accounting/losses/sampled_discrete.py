@@ -107,6 +107,7 @@ class SampledDiscreteLoss(Loss):
         losses, weights, _ = self._tilted(0.0)
         return profile_of(losses, weights, epsilon)
 
+    @lru_cache(maxsize=256)  # noqa: B019 - see _tilted; every composition asks for it again
     def mean(self) -> float:
         losses, weights, _ = self._tilted(0.0)
         return small_mean(losses, weights)
