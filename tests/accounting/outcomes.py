@@ -26,6 +26,7 @@ CELLS = 512
 MOST_LOSS = 600.0  # of an outcome in doubles
 TAIL = 1e-26  # what is cut off
 TINY = 1e-300
+FINEST = 1e-6  # a rate under this makes P so near Q that doubles do not say by how much they differ
 SLACK = 1e-9  # relative error of what is computed in doubles, by far
 FLOOR = 1e-23  # and absolute, for tails that were cut off
 
@@ -444,6 +445,8 @@ class Side:
                 return replace(self, whole=Sampled(self.whole.inside, self.whole.rate * MP.mpf(rate)))
             return replace(self, whole=Sampled(self.whole, MP.mpf(rate)))
         side = self.cut()
+        if not side.is_exact and rate < FINEST:
+            return Side(EVERYTHING if self.above else NOTHING, None, self.above)
         return Side(side.pairs.sampled(rate), None, self.above)
 
     def cut(self):

@@ -10,11 +10,13 @@ from sitr.accounting import (
     Gaussian,
     Laplace,
     PoissonSampled,
+    PrivacyProfile,
     PureDP,
     RandomizedResponse,
     Renyi,
     ZCDPFilter,
     ZeroConcentrated,
+    calibration,
 )
 from sitr.accounting.calibration import (
     abadi_gaussian_delta,
@@ -135,6 +137,47 @@ def test_a_target_out_of_reach_is_noticed_in_a_few_steps():
     with pytest.raises(CannotCalibrate):
         calibrate_sampling_prob(steps, epsilon=1e-9, delta=1e-12)
     assert len(tried) <= 9
+
+
+HEAVY = (
+    PoissonSampled(Gaussian(1.0), 6.4e-5) + PrivacyProfile([(0.0218, 1.75e-7), (0.0672, 1.5e-8), (600.0, 1e-300)]) * 5
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "target", "best"),
+    [
+        (lambda noise: Gaussian(noise) * 26 + HEAVY, {"epsilon": 0.3165, "delta": 1.523e-6}, 76.8),
+        (lambda noise: PoissonSampled(Gaussian(noise) + Laplace(5.0), 0.01) * 100, TARGET, 1.00266),
+    ],
+)
+def test_a_search_through_events_that_take_long_ends_early_and_near(make, target, best):
+    """Each question takes a fifth of a second; and the upper end of the first event's cost jumps."""
+    tried = []
+    found = calibrate_noise(lambda noise: tried.append(noise) or make(noise), **target)
+    assert len(tried) <= 10
+    assert found.achieved.upper <= target["epsilon"]
+    assert best * (1 - 1e-3) <= found.value <= best * 1.05
+
+
+def test_a_search_without_means_still_finds_something_safe(monkeypatch):
+    monkeypatch.setattr(calibration, "ALLOWANCE", 0.0)
+    found = calibrate_noise(sgd(10000, 0.01), **TARGET)
+    assert found.achieved.upper <= 1.0
+    assert 4.302106 <= found.value <= 4.302106 * 16
+
+
+def test_a_cost_that_jumps_is_followed_to_the_end():
+    """A secant through both sides of a jump closes in from one side only, so what is left is halved."""
+    tried = []
+
+    def make(e):
+        tried.append(e)
+        return PureDP(1e-3 if e < 0.3 else 2.0)
+
+    found = calibrate(make, bounds=(1e-3, 1.0), epsilon=1.0, delta=0)
+    assert 0.3 * (1 - 1e-7) <= found.value < 0.3
+    assert len(tried) <= 2 + 28
 
 
 def test_a_constant_part_of_zcdp_is_not_forgotten():

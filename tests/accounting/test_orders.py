@@ -6,6 +6,7 @@ import pytest
 
 from sitr.accounting import (
     ApproximateDP,
+    Exponential,
     Gaussian,
     Laplace,
     LossDistribution,
@@ -84,3 +85,38 @@ def test_a_type_two_error_is_what_the_power_leaves():
     power, error = both.power(0.2), both.tradeoff(0.2)
     assert (error.lower, error.upper) == pytest.approx((1 - power.upper, 1 - power.lower))
     assert 0.2 <= power.upper <= both.bad_outcome_by_renyi(0.2).upper
+
+
+def selection_delta(e0, share, count, epsilon):
+    """δ of `count` selections from two whose losses are t = share · e0 and t - e0, by the binomial sum."""
+    t = share * e0
+    p = math.expm1(e0 - t) * math.exp(t) / math.expm1(e0)
+    total = 0.0
+    for k in range(count + 1):
+        loss = k * t + (count - k) * (t - e0)
+        mass = math.comb(count, k) * p**k * (1 - p) ** (count - k)
+        total += mass * max(-math.expm1(epsilon - loss), 0.0)
+    return total
+
+
+@pytest.mark.parametrize(("e0", "count", "delta"), [(1.0, 5, 1e-6), (0.1, 100, 1e-6), (3.0, 2, 0.05)])
+def test_the_lower_end_of_selections_is_attained_by_one_of_them(e0, count, delta):
+    found = (Exponential(e0) * count).epsilon(delta)
+    shares = [i / 1000 for i in range(1, 1000)]
+    best = max(selection_delta(e0, share, count, found.lower) for share in shares)
+    assert best >= delta * (1 - 1e-9)
+    assert found.lower > 0.9 * found.upper
+
+
+def test_sampled_selections_have_a_close_lower_end():
+    event = PoissonSampled(Exponential(1.0), 0.3) * 5
+    found = event.epsilon(1e-6)
+    assert 0.9 * found.upper < found.lower
+    there = event.delta(found.lower)
+    assert there.upper >= 1e-6
+
+
+@pytest.mark.parametrize("e0", [1e-9, 1e-3, 20.0, 1e4])
+def test_selections_of_any_range_are_bracketed(e0):
+    found = (Exponential(e0) * 3).delta(e0)
+    assert 0 <= found.lower <= found.upper <= 1

@@ -1,10 +1,20 @@
 """Claims that are Rényi curves: read on the safe side, converted by the better conversion."""
 
 import math
+from fractions import Fraction
 
 import pytest
 
-from sitr.accounting import Concentrated, Gaussian, Laplace, PoissonSampled, PureDP, Renyi, ZeroConcentrated
+from sitr.accounting import (
+    ApproximateDP,
+    Concentrated,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    Renyi,
+    ZeroConcentrated,
+)
 
 INF = math.inf
 
@@ -86,6 +96,14 @@ def test_a_formula_keeps_the_renyi_curve_and_nothing_else():
     event = Laplace(2.0)
     assert Renyi(formula=event).rdp([1, 1.5, 2, INF]).tolist() == pytest.approx(event.rdp([1, 1.5, 2, INF]).tolist())
     assert Renyi(formula=event).epsilon(1e-6).upper >= event.epsilon(1e-6).upper
+
+
+def test_a_formula_whose_mass_was_computed_does_not_state_it():
+    sampled = PoissonSampled(ApproximateDP(6.5, 1e-8), 0.0012)
+    found = Renyi(formula=sampled).delta(6.9)
+    assert Fraction(found.lower) < Fraction(0.0012) * Fraction(1e-8) < Fraction(found.upper)
+    stated = Renyi(formula=ApproximateDP(6.5, 1e-8)).delta(6.9)
+    assert (stated.lower, stated.upper) == (1e-8, 1e-8)
 
 
 def test_a_claim_composes_with_a_known_mechanism():

@@ -275,3 +275,11 @@ def test_samples_of_nearly_everyone_have_curves():
     rare = PoissonSampled(PrivacyProfile([(0.0372, 0.00104), (6.6e-9, 0.0)]) * 2, 0.401) * 7
     found = PoissonSampled(rare, 1 - 2**-53).delta(0.88)
     assert 0 <= found.lower <= found.upper <= 1
+
+
+def test_all_rates_share_what_is_known_before_sampling():
+    """A calibration of the rate computes the moments of what is sampled once."""
+    both = Gaussian(2.0) + Laplace(3.0)
+    first, second = (PoissonSampled(both, q).parts[0][0].renyi for q in (0.1, 0.2))
+    assert first.forward.forward is second.forward.forward
+    assert first.backward.backward is second.forward.backward

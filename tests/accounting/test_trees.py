@@ -14,7 +14,7 @@ from sitr.accounting.losses.law import Pair
 from sitr.accounting.renyi import Claim
 from tests.accounting.outcomes import MP, NOTHING, Double, Normal, Pairs, Sampled, Side
 from tests.accounting.trees import Tree, drawn
-from tests.accounting.trials import NEAR, Answered, Campaign, Failure, shrunk
+from tests.accounting.trials import NEAR, Answered, Campaign, Failure, Law, shrunk
 from tests.accounting.truths import black_box, guaranteed, truth_of
 
 BATCHES, BATCH = 6, 20  # `make bench ROOM=attack` tries deeper trees, and ten thousand of them
@@ -45,6 +45,23 @@ def test_no_tree_is_answered_falsely(batch):
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         campaign.run(seed, deepest=1, laws_too=seed % 5 == 0)
     assert not campaign.failures, "\n".join(map(str, campaign.failures))
+
+
+def test_a_law_that_cannot_be_stated_is_counted_as_no_answer():
+    most = Tree("Composed", (), ((Tree("PureDP", (("epsilon", 1e-9),)), 10**9),))
+    campaign = Campaign(seconds=None)
+    assert campaign.check(Law("doubled", 1.0), most) == []
+    assert campaign.checked["no answer"] == 1
+
+
+def test_nearly_everyone_differs_from_everyone_beyond_the_loss_of_being_left_out():
+    table = {"losses": (0.056, 0.095), "probabilities": (0.4, 0.6), "infinite_mass": 0.0}
+    assert Campaign(seconds=None).check(Law("everyone", 700.0), Tree("LossDistribution", tuple(table.items()))) == []
+
+
+def test_a_claim_may_cost_more_than_who_makes_it():
+    inside = Tree("Concentrated", (("mu", 1.0), ("tau", 0.5)))
+    assert Campaign(seconds=None).check(Law("parts", 0.14), Tree("Renyi", (("delta", 0.5),), ((inside, 1),))) == []
 
 
 # --- Planted faults, found within the first hundred trees -------------------------------------------------------------
@@ -154,6 +171,13 @@ def test_repeated_cells_hold_the_closed_form():
 
 def _both(law):
     return (law, False), (law, True)
+
+
+def test_a_rate_too_small_for_doubles_says_nothing():
+    noise, other = Tree("Gaussian", (("noise_multiplier", 1.8),)), Tree("Laplace", (("noise_multiplier", 1.0),))
+    both = Tree("Composed", (), ((noise, 1), (other, 1)))
+    rare = Tree("PoissonSampled", (("sampling_prob", 1e-15),), ((both, 1),))
+    assert truth_of(rare).delta(0.0) == (0, 1)
 
 
 def test_guarantees_of_one_point_are_a_black_box():

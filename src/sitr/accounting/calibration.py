@@ -15,6 +15,8 @@ from .. import _validate
 from ..display import rounded_up, scientific
 from ..errors import CannotCalibrate, InvalidArgument, NoSuchGuarantee
 from .bracket import Bracket
+from .engines.delta import NARROW
+from .engines.ways import ENOUGH, Purse
 from .events import (
     LARGEST,
     MOST_COUNT,
@@ -28,9 +30,15 @@ from .events import (
     compose,
 )
 
+SLOW = 2  # steps in a row that do not halve what is left: then it is halved
+STEEPEST = 50.0  # a cost that grows faster than this power of the parameter jumps, and no secant finds where
 CLOSE = 1e-7  # a real parameter is found to this relative accuracy
-STRIDE = 4  # by what factor a search walks before it halves
+STRIDE = 4  # by what factor a search walks at most before it halves
+LITTLE = 1e-3  # and by what share at least
+BEYOND = 3.0  # as often as what is missing: costs grow with the root of a count, say
 PATIENT = 4  # so many steps; then they grow
+ALLOWANCE = 5 * ENOUGH  # what all questions of a search may cost; one that costs more is answered less closely
+QUESTION = ENOUGH / 15  # what a question costs at least
 ROUNDING = 2.0**-50  # relative rounding error of a sum of a few correctly rounded terms
 NOISES: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 HALF = 0.5  # up to this δ seed 004's rule was checked; it is false from about .75 on
@@ -89,7 +97,8 @@ def calibrate(
     """Return the last value inside `bounds` whose event still meets the target, coming from the cheaper end.
 
     Whether the cost rises or falls with the parameter is read off the two ends; in between it is taken to be
-    monotone. A real parameter is found to a relative accuracy of 1e-7, a whole one exactly.
+    monotone. A real parameter is found to a relative accuracy of 1e-7, a whole one exactly; a search through events
+    that take long to account ends earlier, with what it has found to meet the target.
 
     Args:
         make: From a value of the parameter to the event; `Gaussian` itself will do for its noise.
@@ -114,13 +123,14 @@ def calibrate(
     """
     target = _Target.of(epsilon, delta, rho)
     low, high = _ends(bounds, 1e15, whole)
-    ends = [_attempt(make, value, target) for value in (low, high)]
+    purse = target.purse()
+    ends = [_attempt(make, value, target, purse) for value in (low, high)]
     cheap, dear = sorted(ends, key=lambda end: end.upper)
     if target.met(dear.upper):
         return target.calibration(dear)
     if not target.met(cheap.upper):
         raise _out_of_reach(cheap, low, high, target)
-    return target.calibration(_narrow(make, target, cheap, dear, whole))
+    return target.calibration(_narrow(make, target, purse, cheap, dear, whole))
 
 
 def calibrate_noise(
@@ -409,9 +419,16 @@ class _Target:
             _validate.real("delta", delta, 0, 1, open_high=True),
         )
 
-    def searched(self, event: Event) -> Bracket:
-        """The cost for a search, which asks for the upper end: the lower one may be 0."""
-        return event._upper_epsilon(self.delta) if self.delta is not None else self.cost(event)
+    def purse(self) -> Purse:
+        """What a search for this target may cost."""
+        return Purse(ALLOWANCE, self.limit)
+
+    def searched(self, event: Event, purse: Purse) -> Bracket:
+        """The cost for a search, which asks for the upper end, near the target: the lower one may be 0."""
+        if self.delta is None:
+            return self.cost(event)
+        purse.spend(QUESTION)
+        return event._searched_epsilon(self.delta, Purse(2 * ENOUGH, self.limit, whole=purse))
 
     def cost(self, event: Event) -> Bracket:
         if self.delta is not None:
@@ -422,8 +439,10 @@ class _Target:
         return cost <= self.limit
 
     def calibration(self, tried: _Tried) -> Calibration:
-        """Return what was found, with both ends of its cost."""
-        return Calibration(tried.value, tried.event, tried.cost if tried.cost.lower > 0 else self.cost(tried.event))
+        """Return what was found, with both ends of its cost; what the search knows of the upper one holds as well."""
+        cost = tried.cost if tried.lower >= tried.upper * (1 - NARROW) else self.cost(tried.event)
+        upper = min(float(cost.upper), tried.upper)
+        return Calibration(tried.value, tried.event, Bracket(min(float(cost.lower), upper), upper, cost.method))
 
     def __str__(self) -> str:
         return (
@@ -459,6 +478,10 @@ class _Tried(NamedTuple):
     cost: Bracket
 
     @property
+    def lower(self) -> float:
+        return float(self.cost.lower)
+
+    @property
     def upper(self) -> float:
         return float(self.cost.upper)
 
@@ -469,36 +492,50 @@ def _search(
     """Walk from `start` to the first crossing, then narrow: the far ends, slow to account, are rarely visited."""
     good: _Tried | None = None
     bad: _Tried | None = None
-    tried = _attempt(make, start, target)
-    factor = float(STRIDE)
+    purse = target.purse()
+    tried = _attempt(make, start, target, purse)
     for step in count(1):
         good, bad, end = (tried, bad, dear) if target.met(tried.upper) else (good, tried, cheap)
         if good is not None and bad is not None:
-            return target.calibration(_narrow(make, target, good, bad, whole))
+            return target.calibration(_narrow(make, target, purse, good, bad, whole))
         if tried.value == end:
             break
-        factor = factor if step <= PATIENT else factor**2  # a target that is far away, or out of reach
-        tried = _attempt(make, _stride(tried.value, end, factor, whole), target)
+        tried = _attempt(make, _stride(tried.value, end, _factor(tried, target, step), whole), target, purse)
     if good is None:
         raise _out_of_reach(tried, min(cheap, dear), max(cheap, dear), target)
     return target.calibration(good)
 
 
+def _factor(tried: _Tried, target: _Target, step: int) -> float:
+    """Return how far to walk: not far where little is missing."""
+    if step > PATIENT:  # a target that is far away, or out of reach
+        return float(STRIDE**2 ** (step - PATIENT))
+    missing = abs(math.log(tried.upper / target.limit)) if 0 < tried.upper < math.inf else math.inf
+    return math.exp(min(BEYOND * max(missing, LITTLE), math.log(STRIDE)))
+
+
 def _stride(value: float, end: float, factor: float, whole: bool) -> float:
     moved = min(value * factor, end) if end > value else max(value / factor, end)
-    return round(moved) if whole else moved
+    if not whole:
+        return moved
+    return min(max(round(moved), value + 1), end) if end > value else max(min(round(moved), value - 1), end)
 
 
-def _narrow(make: Callable[..., Event], target: _Target, good: _Tried, bad: _Tried, whole: bool) -> _Tried:
+def _narrow(
+    make: Callable[..., Event], target: _Target, purse: Purse, good: _Tried, bad: _Tried, whole: bool
+) -> _Tried:
     """Close in between a value that meets the target and one that does not; only the former is ever returned."""
-    turn = 0
-    while abs(good.value - bad.value) > (1 if whole else CLOSE * good.value):
-        turn += 1
-        value = _between(good, bad, target, bisect=turn % 4 == 0, grain=1 / good.value if whole else CLOSE)
+    slow, width, price = 0, abs(good.value - bad.value), 0.0
+    while purse.left > price and width > (1 if whole else CLOSE * good.value):
+        left = purse.left
+        value = _between(good, bad, target, bisect=slow == SLOW, grain=1 / good.value if whole else CLOSE)
         if whole:
             value = min(max(round(value), min(good.value, bad.value) + 1), max(good.value, bad.value) - 1)
-        tried = _attempt(make, value, target)
+        tried = _attempt(make, value, target, purse)
         good, bad = (tried, bad) if target.met(tried.upper) else (good, tried)
+        price = left - purse.left  # what cannot be paid for again would be answered less closely
+        before, width = width, abs(good.value - bad.value)
+        slow = slow + 1 if slow < SLOW and width > before / 2 else 0
     return good
 
 
@@ -507,17 +544,18 @@ def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, grain:
     left, right = math.log(good.value), math.log(bad.value)
     middle = (left + right) / 2
     under, over = good.upper / target.limit, bad.upper / target.limit
-    if bisect or not (0 < under < over < math.inf):
+    jumps = not (0 < under < over < math.inf) or math.log(over / under) > STEEPEST * abs(right - left)
+    if bisect or jumps:
         return math.exp(middle)
     secant = left - math.log(under) * (right - left) / math.log(over / under)
     nudge = min(max((right - left) ** 2 / 5, grain / 2), abs(middle - secant))
     return math.exp(secant + math.copysign(nudge, middle - secant))
 
 
-def _attempt(make: Callable[..., Event], value: float, target: _Target) -> _Tried:
+def _attempt(make: Callable[..., Event], value: float, target: _Target, purse: Purse) -> _Tried:
     _check_callable("make", make)
     event = _check_event("make(value)", make(value))
-    return _Tried(value, event, target.searched(event))
+    return _Tried(value, event, target.searched(event, purse))
 
 
 def _out_of_reach(nearest: _Tried, low: float, high: float, target: _Target) -> CannotCalibrate:

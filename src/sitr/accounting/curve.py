@@ -15,6 +15,7 @@ from ..errors import NoSuchGuarantee
 from ..units import Adjacency
 from .bracket import Bracket
 from .engines.delta import Found, Total
+from .engines.ways import Purse
 from .notions import concentrated_of, gdp_of, zcdp_of
 from .orders import Orders
 from .parts import Parts, group_part
@@ -74,9 +75,9 @@ class Answers:
         deltas = _validate.reals("delta", delta, 0, 1, open_high=True)
         return _brackets(deltas, lambda d: self._orders.epsilon(Total(d)))
 
-    def _upper_epsilon(self, delta: float) -> Bracket:
-        """Return `epsilon` for a search, which needs its upper end: the lower one is 0 where it would be more work."""
-        return _brackets(np.asarray(delta), lambda d: self._orders.epsilon(Total(d), only_upper=True))
+    def _searched_epsilon(self, delta: float, purse: Purse) -> Bracket:
+        """Return `epsilon` for a search, as closely as that has to know its upper end and pays for it."""
+        return _brackets(np.asarray(delta), lambda d: self._orders.searched_epsilon(Total(d), purse))
 
     def delta(self, epsilon: ArrayLike) -> Bracket:
         """Return the least δ for which (ε,δ)-DP holds: the privacy profile (THEORY 1.3).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 
@@ -11,8 +12,9 @@ from .engines.delta import Found, Number, Total
 from .engines.mix import Mix
 from .engines.solve import ROUNDED, delta_of_orders, epsilon_of_orders
 from .engines.tradeoff import power_of_orders
+from .engines.ways import ENOUGH, Purse
 from .losses.gaussian import GaussianLoss
-from .losses.law import UNIT, Pair, rounded_up
+from .losses.law import UNIT, LaterPair, Pair, rounded_up
 from .losses.pairs import two_point_pair
 from .losses.sampled_curve import SampledCurve, log_ratio
 from .parts import Parts
@@ -20,6 +22,11 @@ from .renyi import Claim, bad_outcome_bound, implied_pair
 from .sampled_mix import SampledMix
 
 UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
+WHOLE = 4 * ENOUGH  # what all that is asked for one answer may cost: both orders, both ends
+UPPER = 0.7  # of it: what the upper end may take
+CURVES = 6e7  # multiplications, about, that Chernoff's bound takes by the Rényi curves of samples and claims
+MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
+SHARES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of a family of pairs: which costs most, a question says
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
 
 
@@ -57,9 +64,29 @@ class Orders:
         """Mixes that some mechanism of this description attains."""
         if self.exact:
             return self.above
-        pairs = [(pair.beneath or pair, n) for pair, n in self.pairs]
-        if not self.claims and len(self.pairs) == 1 and self.pairs[0][1] == 1:
-            pairs = [(self.pairs[0][0].alone or pairs[0][0], 1)]
+        if self._is_single:
+            pair = self.pairs[0][0]
+            return _mixes([(pair.alone or pair.beneath or pair, 1)])
+        return self._attained([(pair.beneath or pair, n) for pair, n in self.pairs])
+
+    @property
+    def _is_single(self) -> bool:
+        return not self.claims and len(self.pairs) == 1 and self.pairs[0][1] == 1
+
+    def _beneath(self, cost: Callable[[list[Mix]], float]) -> list[list[Mix]]:
+        """Return mixes that mechanisms of this description attain: one for any question, and the best of a family."""
+        if self._is_single or all(pair.attains is None for pair, _ in self.pairs):
+            return [self.beneath]
+        return [self.beneath, max((self._family(share) for share in SHARES), key=cost)]
+
+    def _family(self, share: float) -> list[Mix]:
+        return self._attained(
+            [(pair.attains(share) if pair.attains else pair.beneath or pair, n) for pair, n in self.pairs]
+        )
+
+    def _attained(self, pairs: list[tuple[Pair, int]]) -> list[Mix]:
+        """Mixes of these pairs, and of mechanisms that satisfy the claims."""
+        pairs = list(pairs)
         for claim, n in self.claims:
             known = [(part.beneath or part, n * m) for part, m in claim.beneath if isinstance(part, Pair)]
             pairs += known or [(Pair.symmetric(GaussianLoss(claim.attained)), n)]
@@ -100,19 +127,53 @@ class Orders:
         # Divergences do not fall with their order, and near 1 the quotient loses digits that the mean has.
         return max(max(mix.rdp(alpha), mix.mean) for mix in self.all)
 
-    def epsilon(self, delta: Total, *, only_upper: bool = False) -> Found[float]:
-        """Bracket ε at one δ; where only the upper end is asked for, the lower one may be 0."""
+    def epsilon(self, delta: Total) -> Found[float]:
+        """Bracket ε at one δ."""
+        return self._epsilon(delta, Purse(WHOLE))
+
+    def _epsilon(self, delta: Total, purse: Purse) -> Found[float]:
         if not delta:
             return self._pure()
         if self._inside is not None:
-            return self._sampled_epsilon(*self._inside, delta, only_upper)
+            return self._sampled_epsilon(*self._inside, delta, purse)
         if self.exact:
-            return epsilon_of_orders(self._leading, delta)
-        lower = 0.0 if only_upper else epsilon_of_orders(self.beneath, delta).lower
+            return epsilon_of_orders(self._leading, delta, purse=purse)
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
-        if self.pairs:
-            upper = _smaller(epsilon_of_orders(self.above, delta), upper)
+        if self.pairs:  # the upper end comes first, and leaves something for the lower one
+            first = Purse(UPPER * purse.left, whole=purse)
+            upper = _smaller(epsilon_of_orders(self.above, delta, purse=first, ends=("upper",)), upper)
+        beneath = self._beneath(lambda mixes: epsilon_of_orders(mixes, delta, only_chernoff=True).upper)
+        lower = max(epsilon_of_orders(mixes, delta, purse=purse, ends=("lower",)).lower for mixes in beneath)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
+
+    def searched_epsilon(self, delta: Total, purse: Purse) -> Found[float]:
+        """Bracket ε at one δ as closely as a search has to know its upper end and pays for; the lower one may be 0."""
+        if not delta:
+            return self._pure()
+        if self._inside is not None:
+            return self._searched_sampled_epsilon(*self._inside, delta, purse)
+        if self._known_at_once and self.exact:
+            return epsilon_of_orders(self._leading, delta, purse=purse)
+        purse.spend(CURVES)
+        upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
+        if self.pairs and purse.left > 0 and not purse.settles(upper):
+            self._buy_laws(purse)
+            upper = _smaller(epsilon_of_orders(self.above, delta, purse=purse), upper)
+        return Found(0.0, upper.upper, upper.method)
+
+    @property
+    def _known_at_once(self) -> bool:
+        """Whether every law is there, and no claim."""
+        return not self.claims and not any(isinstance(pair, LaterPair) for pair, _ in self.pairs)
+
+    def _buy_laws(self, purse: Purse) -> None:
+        """Pay for laws that have to be made: those of a sample once for all rates."""
+        curves = [pair.renyi.forward for pair, _ in self.pairs if isinstance(pair, LaterPair) and pair.renyi]
+        for curve in curves:
+            if isinstance(curve, SampledMix):
+                purse.buys(curve.parts, MADE * (1 if curve.forward.parts == curve.backward.parts else 2))
+        if self.claims:
+            purse.buys(tuple(self.claims), MADE)
 
     def _pure(self) -> Found[float]:
         largest = math.inf if self.infinite_mass > 0 else self.largest
@@ -137,7 +198,8 @@ class Orders:
             return self._sampled_delta(*self._inside, epsilon)
         if self.exact:
             return delta_of_orders(self._leading, epsilon)
-        lower = delta_of_orders(self.beneath, epsilon).lower
+        beneath = self._beneath(lambda mixes: delta_of_orders(mixes, epsilon, only_chernoff=True).upper)
+        lower = max(delta_of_orders(mixes, epsilon).lower for mixes in beneath)
         upper = delta_of_orders(self.all, epsilon, only_chernoff=True)
         if self.pairs:
             upper = _smaller(delta_of_orders(self.above, epsilon), upper)
@@ -157,16 +219,23 @@ class Orders:
         inside = Orders(curves.forward.parts)
         return (inside, curves.forward.q) if len(inside.beneath) == 1 else None
 
-    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total, only_upper: bool) -> Found[float]:
+    def _searched_sampled_epsilon(self, inside: Orders, q: float, delta: Total, purse: Purse) -> Found[float]:
         if delta >= q:
             return Found(0.0, 0.0, "sampling")
-        most = inside.epsilon(Total(delta / q * (1 - UNITS)), only_upper=only_upper)
-        least = most if only_upper else inside.epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)))
+        limit = None if purse.limit is None else _before_sampling(purse.limit, q)
+        most = inside.searched_epsilon(Total(delta / q * (1 - UNITS)), Purse(purse.left, limit, whole=purse))
+        return Found(0.0, log_ratio(most.upper, q) * (1 + UNITS), most.method)
+
+    def _sampled_epsilon(self, inside: Orders, q: float, delta: Total, purse: Purse) -> Found[float]:
+        if delta >= q:
+            return Found(0.0, 0.0, "sampling")
+        most = inside._epsilon(Total(delta / q * (1 - UNITS)), Purse(purse.left / 2, whole=purse))
+        least = inside._epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)), purse)
         lower, upper = (log_ratio(found, q) for found in (least.lower, most.upper))
         return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
 
     def _sampled_delta(self, inside: Orders, q: float, epsilon: float) -> Found[Total]:
-        inner = math.log1p(math.expm1(epsilon) / q) if epsilon < 600 + math.log(q) else epsilon - math.log(q)
+        inner = _before_sampling(epsilon, q)
         least, most = inside.delta(inner * (1 + UNITS)), inside.delta(inner * (1 - UNITS))
         lower, upper = q * least.lower * (1 - UNITS), q * most.upper * (1 + UNITS)
         return Found(Total(lower), Total(min(upper, q)), most.method)
@@ -178,15 +247,20 @@ class Orders:
 
     def power(self, x: float) -> Found[float]:
         """Bracket the largest power of any test at one type-I error."""
-        found = power_of_orders(self.above, x)
         if self.exact:
-            return found
-        return Found(min(power_of_orders(self.beneath, x).lower, found.upper), found.upper, found.method)
+            return power_of_orders(self.above, x, WHOLE)
+        found, beneath = (power_of_orders(mixes, x, WHOLE / 2) for mixes in (self.above, self.beneath))
+        return Found(min(beneath.lower, found.upper), found.upper, found.method)
 
     def bad_outcome_by_renyi(self, p: float) -> Found[float]:
         """Bound the probability of a bad outcome by Proposition 10 of seed 002."""
         best = max(bad_outcome_bound(mix, p) for mix in self.all)
         return Found(p, max(best, p), "Rényi curve (Prop. 10)")
+
+
+def _before_sampling(epsilon: float, q: float) -> float:
+    """Return ln(1 + (e^ε - 1)/q), which sampling at rate q makes ε of."""
+    return math.log1p(math.expm1(epsilon) / q) if epsilon < 600 + math.log(q) else epsilon - math.log(q)
 
 
 def _mixes(parts: list[tuple[Pair, int]]) -> list[Mix]:

@@ -18,7 +18,7 @@ from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
-from .losses.law import Floats, LaterPair, Pair, rounded_up
+from .losses.law import Floats, LaterPair, Pair, rounded_up, sampled_twice
 from .losses.merged import merged_pair
 from .losses.sampled import SampledGaussianLoss
 from .renyi import Claim, implied_pair
@@ -26,7 +26,7 @@ from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
 BLOCKS = 45  # of neighbouring points, each with one line
-WORK = 2e8  # multiplications for all of them
+WORK = 5e8  # multiplications for all of them, in both orders, at most
 GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
@@ -44,7 +44,7 @@ def sampled_part(parts: Parts, q: float) -> Pair:
     if not claims and len(known) == 1 and known[0][1] == 1:
         curve = known[0][0].renyi.forward if known[0][0].renyi else None
         if isinstance(curve, SampledMix):  # a sample of a sample
-            return sampled_part(curve.parts, q * curve.q)
+            return sampled_part(curve.parts, sampled_twice(q, curve.q))
         if not _is_too_fine(known[0][0]):
             return pairs.sampled_pair(known[0][0], q)
     if not claims and all(_is_gaussian(pair) for pair, _ in known):
@@ -59,17 +59,22 @@ def _is_gaussian(pair: Pair) -> bool:
 
 def _curves(parts: Parts, q: float) -> Pair:
     """Return the Rényi curves of both orders of all parts run together on one Poisson sample."""
-    curves = [(_curve(part), n) for part, n in parts]
-    forward, backward = (Mix.of((getattr(c, order), n) for c, n in curves) for order in ("forward", "backward"))
+    forward, backward = _composed(parts)
     # A claim says nothing of the orders of the mechanism that satisfies it.
-    equal = all(
-        isinstance(part, Pair) and curve.is_symmetric for (part, _), (curve, _) in zip(parts, curves, strict=True)
-    )
+    equal = all(isinstance(part, Pair) and _curve(part).is_symmetric for part, _ in parts)
     return Pair(
         SampledMix(parts, forward, backward, q, True),
         SampledMix(parts, forward, backward, q, False),
         leads=equal and not forward.infinite_mass,
     )
+
+
+@lru_cache(maxsize=256)  # one for all rates, which a calibration may look for: what is kept of it serves them all
+def _composed(parts: Parts) -> tuple[Mix, Mix]:
+    """Return the Rényi curves of both orders before sampling."""
+    curves = [(_curve(part), n) for part, n in parts]
+    forward, backward = (Mix.of((getattr(c, order), n) for c, n in curves) for order in ("forward", "backward"))
+    return forward, backward
 
 
 def _curve(part: Pair | Claim) -> Pair:
@@ -82,7 +87,7 @@ def _curve(part: Pair | Claim) -> Pair:
 def _laws(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]], q: float) -> Pair:
     """Make the laws of all parts run together on one Poisson sample, and of what they dominate."""
     above = _profile_pair((*known, *([(implied_pair(tuple(claims)), 1)] if claims else [])))
-    beneath = pairs.sampled_pair(_attained(known, claims), q)
+    beneath = pairs.sampled_pair(_attained(tuple(known), tuple(claims)), q)
     sampled = pairs.sampled_pair(above, q)
     return Pair(sampled.forward, sampled.backward, beneath.beneath or beneath)
 
@@ -117,27 +122,28 @@ def _profile_pair(parts: tuple[tuple[Pair, int], ...]) -> Pair:
     epsilons = np.unique(np.concatenate(rows))
     unbounded = any(math.isinf(mix.largest) for mix in mixes)
     least = TINY if unbounded else 0.0
-    deltas = np.max([_profile_above(mix, epsilons, high / 20) for mix in mixes], axis=0)
+    share = WORK / BLOCKS / len(mixes)
+    deltas = np.max([_profile_above(mix, epsilons, high / 20, share) for mix in mixes], axis=0)
     return hull(
         [(float(e), min(max(float(d) * (1 + 1e-9), least), 1.0)) for e, d in zip(epsilons, deltas, strict=True)]
     )
 
 
 @np.errstate(all="ignore")
-def _profile_above(mix: Mix, epsilons: Floats, typical: float) -> list[Total]:
+def _profile_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> list[Total]:
     """Bound δ at each ε from above, to about GOAL."""
     few = enumerated(mix)
     if few is not None:
         atoms = AtomSum(*few)
         bounds = np.array([atoms.upper(float(e)) for e in epsilons])
     else:
-        blocks = [_block_above(mix, block, typical) for block in np.array_split(epsilons, BLOCKS)]
+        blocks = [_block_above(mix, block, typical, share) for block in np.array_split(epsilons, BLOCKS)]
         bounds = np.where(epsilons < mix.largest, np.concatenate(blocks), 0.0)
     finite = (Found(Finite(0.0), Finite(bound), "profile") for bound in bounds)
     return [mix.failure.total(found).upper for found in finite]
 
 
-def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
+def _block_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> Floats:
     """Bound δ at neighbouring ε by one tilt: Chernoff's bound, and a line that is smoothed more than one for an answer.
 
     The sum on a line is an upper bound at every ε, wherever it was tuned (decision 0003).
@@ -147,14 +153,15 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float) -> Floats:
     logs = float(mix.log_mgf(c)) + mix.log_mgf_error(c) + float(log_kappa(c)) - c * epsilons
     bounds = np.exp(np.minimum(logs, 0.0)) * (1 + 1e-9)
     near = min(float(logs[epsilons.size // 2]) - 2, -1e-3)  # about ln δ: only sets how fine the line is
-    at, share = max(middle, typical), WORK / BLOCKS
+    at = max(middle, typical)
     line = attempt(lambda: Line(mix, choose_grid(mix, c, at, near, GOAL, most_work=share)), Purse(2 * share))
     if line is None:
         return bounds
     return np.fmin(bounds, [line.upper(float(e)) for e in epsilons])  # what is no number proves nothing
 
 
-def _attained(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]]) -> Pair:
+@lru_cache(maxsize=256)  # as above
+def _attained(known: tuple[tuple[Pair, int], ...], claims: tuple[tuple[Claim, int], ...]) -> Pair:
     """Return what the composition dominates: its outcomes merged, or one component alone, which is post-processing."""
     parts = [(pair.beneath or pair, n) for pair, n in known if not _is_too_fine(pair)]
     parts += [(pairs.gaussian_pair(claim.attained), n) for claim, n in claims if claim.attained]

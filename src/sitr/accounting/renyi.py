@@ -142,7 +142,8 @@ def curve_claim(event: Answers, delta: float) -> Claim:
         return np.array([event.rdp(float(a), delta_part=True) for a in alphas.ravel()]).reshape(alphas.shape)
 
     fails = event.infinite_mass
-    return Claim(rdp, 0.0, delta + fails * (1 - delta), beneath=event.parts, stated=not (delta and fails))
+    stated = not fails or (not delta and event._orders.most_infinite_mass == fails)
+    return Claim(rdp, 0.0, delta + fails * (1 - delta), beneath=event.parts, stated=stated)
 
 
 @lru_cache(maxsize=256)

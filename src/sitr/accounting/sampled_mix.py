@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from .engines.mix import Mix
-from .losses.law import Complexes, Floats, Loss
+from .losses.law import Complexes, Floats, Loss, share_of
 from .losses.sampled_curve import log_ratio
 
 MOST_TERMS = 1000  # of a binomial sum; at higher orders convexity says nearly as much
@@ -37,7 +37,7 @@ class SampledMix(Loss):
     @property
     def infinite_mass(self) -> float:  # type: ignore[override]
         """Q has no mass where w is infinite: only the remove order has such losses."""
-        return self.q * self.forward.infinite_mass if self.removes else 0.0
+        return share_of(self.q, self.forward.infinite_mass) if self.removes else 0.0
 
     @property
     def largest(self) -> float:  # type: ignore[override]
@@ -83,7 +83,7 @@ class SampledMix(Loss):
         k = np.arange(2, alpha + 1)
         weights = gammaln(alpha + 1) - gammaln(k + 1) - gammaln(alpha - k + 1)
         weights = weights + (alpha - k) * math.log1p(-self.q) + k * math.log(self.q)
-        moments = np.maximum(self._moments(min(1 << (alpha - 1).bit_length(), MOST_TERMS))[: alpha - 1], 0.0)
+        moments = np.maximum(_moments(self.forward, min(1 << (alpha - 1).bit_length(), MOST_TERMS))[: alpha - 1], 0.0)
         with np.errstate(divide="ignore"):
             logs = weights + moments + np.log(-np.expm1(-moments))
         highest = float(np.max(logs))
@@ -91,11 +91,6 @@ class SampledMix(Loss):
             return 0.0 if highest < 0 else math.inf
         excess = math.log(float(np.sum(np.exp(logs - highest)))) + highest + SLACK
         return float(np.logaddexp(0.0, excess)) if excess > -30 else math.exp(excess)
-
-    @lru_cache(maxsize=64)  # noqa: B019 - as above
-    def _moments(self, count: int) -> Floats:
-        """Return K at 1, 2, … up to `count`: made once for all orders up to there."""
-        return self.forward.log_mgf(np.arange(1.0, count + 1))
 
     def _add(self, c: float) -> float:
         """The least of what holds: r ≥ w^q (means), r ≥ 1 - q, and r^{-c} lies under a parabola in w."""
@@ -123,3 +118,9 @@ class SampledMix(Loss):
     def profile(self, epsilon: Floats) -> Floats:
         """Refuse: a Rényi curve is no law."""
         raise TypeError("a Rényi curve has no profile")
+
+
+@lru_cache(maxsize=64)
+def _moments(mix: Mix, count: int) -> Floats:
+    """Return K at 1, 2, … up to `count`: made once for all orders up to there, and for all rates."""
+    return mix.log_mgf(np.arange(1.0, count + 1))

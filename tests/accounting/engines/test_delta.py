@@ -41,6 +41,13 @@ def test_a_stated_mass_is_exact_and_a_computed_one_is_not():
     assert Mix.of([(nothing().forward, 1)]).failure == Failure(1.0, 1.0)
 
 
+def test_a_mass_near_the_smallest_number_is_rounded_by_more():
+    computed = Failure.about(1e-15 * 1e-300, stated=False)
+    with mp.workdps(40):
+        assert computed.lower < mpf(1e-15) * mpf(1e-300) < computed.upper
+    assert Failure.about(5e-324, stated=False).lower == 0
+
+
 def test_two_brackets_that_exclude_each_other_are_joined(caplog):
     joined = Found(1.0, 2.0, "a").meet(Found(3.0, 4.0, "b"))
     assert (joined.lower, joined.upper, joined.method) == (1.0, 4.0, "disagreement")

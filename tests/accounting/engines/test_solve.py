@@ -80,3 +80,12 @@ def test_rare_steps_never_make_a_release_cheaper(other):
     alone = epsilon_of(Mix.of([(other.forward, 2)]), 1e-5)
     assert alone.lower <= both.lower <= both.upper
     assert alone.lower > 0
+
+
+def test_an_end_that_is_not_asked_for_is_not_worked_for():
+    """Where there is infinite-loss mass, what it leaves of δ is rounded, and each end is a question of its own."""
+    mix = Mix.of([(pairs.two_point_pair(0.5, 1e-9).forward, 3), (pairs.two_point_pair(0.3, 0.0).forward, 2)])
+    both, upper, lower = (epsilon_of(mix, 1e-4, ends=ends) for ends in (("lower", "upper"), ("upper",), ("lower",)))
+    assert 0 < both.lower <= both.upper
+    assert (upper.lower, upper.upper) == (0.0, both.upper)
+    assert (lower.lower, lower.upper) == (both.lower, float("inf"))

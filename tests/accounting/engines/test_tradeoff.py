@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.stats import binom, laplace, norm
 
-from sitr.accounting import Gaussian, Laplace, LossDistribution, PoissonSampled, RandomizedResponse
+from sitr.accounting import Gaussian, Laplace, LossDistribution, PoissonSampled, PureDP, RandomizedResponse
 from sitr.accounting.engines.line import Line, choose_grid
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.ways import Purse
@@ -73,3 +73,20 @@ def test_questions_of_a_long_line_are_paid_for():
     line, purse = Line(mix, choose_grid(mix, 2.0, 1.0, -5.0)), Purse(1e4)
     assert line.asked >= line.grid.count
     assert not purse.asks(line)
+
+
+@pytest.mark.parametrize("p", [1e-15, 1e-20, 1e-30, 1e-300])
+@pytest.mark.parametrize(
+    "event", [PureDP(1.0), PureDP(1.0) * 3, Laplace(2.0), PoissonSampled(PureDP(1.0), 0.1)], ids=str
+)
+def test_the_power_at_a_tiny_error_is_the_largest_ratio_times_it(event, p):
+    """Beyond the largest loss nothing of δ is left, however it was rounded."""
+    found = event.bad_outcome(p)
+    truth = p * math.exp(event.pure())
+    assert found.lower <= truth * (1 + 1e-14)
+    assert truth * (1 - 1e-14) <= found.upper <= truth * (1 + 1e-12)
+
+
+def test_a_law_with_many_atoms_is_asked_more_than_once():
+    found = (PoissonSampled(Laplace(1.0), 0.1) * 5).bad_outcome(0.5)
+    assert found.upper - found.lower < 1e-6

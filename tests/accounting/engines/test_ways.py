@@ -47,6 +47,27 @@ def test_a_purse_pays_until_it_is_empty():
     assert purse.pays(Priced(4.0))
 
 
+def test_all_questions_of_a_search_are_paid_from_one_purse():
+    whole = Purse(10.0)
+    first, second = Purse(8.0, whole=whole), Purse(8.0, whole=whole)
+    assert first.pays(Priced(6.0))
+    assert not second.pays(Priced(6.0))
+    assert (first.left, second.left, whole.left) == (2.0, 4.0, 4.0)
+    first.buys("a law", 1.0)
+    second.buys("a law", 1.0)
+    assert whole.left == 3.0
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "settled"),
+    [(0.0, 0.5, True), (0.0, 0.9, False), (0.9, 1.1, False), (1.1, 9.0, False), (1.5, 9.0, True), (1.0, 1.0, True)],
+)
+def test_a_search_is_content_with_a_bracket_far_from_its_limit(lower, upper, settled):
+    found = Found(lower, upper, "any")
+    assert Purse(limit=1.0).settles(found) is settled
+    assert Purse().settles(found) is (lower == upper)
+
+
 def test_what_costs_no_number_is_not_bought():
     assert not Purse().pays(Priced(float("nan")))
 

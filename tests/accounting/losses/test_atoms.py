@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,3 +89,18 @@ def test_a_moment_near_order_one_keeps_the_digits_of_the_mean(rows, x):
     masses = np.array([mass + 0.01 for mass, _ in rows])
     loss = Atoms.of(np.array([0.1 + value for _, value in rows]), masses / masses.sum(), 0.0, uneven=True)
     assert float(loss.log_mgf(np.float64(x))) / x == pytest.approx(loss.mean(), rel=2 * x + 1e-12)
+
+
+@pytest.mark.parametrize("p", [1e-3, 1e-7, 1e-12])
+@pytest.mark.parametrize("x", [1e-7, 0.5, 7.0])
+def test_a_rare_large_loss_keeps_the_digits_of_its_moment(p, x):
+    """P and Q differ by a few parts in 10^12 only, where P is ten times as likely: no moment is lost to rounding."""
+    rare, other = math.log(10.0), math.log1p(-0.9 * p / (1 - p / 10))
+    law = Atoms.of(np.array([other, rare]), np.array([1 - p, p]))
+    with mpmath.workdps(60):
+        q, big = mpmath.mpf(p), mpmath.mpf(10)
+        low = (1 - q) / (1 - q / big)
+        truth = mpmath.log(q * big**x + (1 - q) * low**x)
+        mean = q * mpmath.log(big) + (1 - q) * mpmath.log(low)
+    assert float(law.log_mgf(np.float64(x))) == pytest.approx(float(truth), rel=1e-9, abs=0)
+    assert law.mean() == pytest.approx(float(mean), rel=1e-9, abs=0)

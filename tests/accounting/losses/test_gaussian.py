@@ -48,6 +48,20 @@ def test_the_discrete_moments_are_direct_sums(scale, shift, x):
     )
 
 
+@pytest.mark.parametrize(("scale", "shift"), [(0.3, 1), (0.5, 3), (1.0, 1), (9.3, 1), (200.0, 40)])
+@pytest.mark.parametrize("x", [1e-12, 1e-7, 1e-4, 3e-3])
+def test_discrete_moments_near_zero_keep_their_digits(scale, shift, x):
+    """Near order 1 a divergence is such a moment over x."""
+    with mpmath.workdps(60):
+        s, move, reach = mpmath.mpf(scale), mpmath.mpf(x) * shift, int(20 * scale + 20)
+        sums = [
+            mpmath.fsum(mpmath.exp(-((n + by) ** 2) / (2 * s**2)) for n in range(-reach, reach + 1)) for by in (0, move)
+        ]
+        truth = float(shift**2 / s**2 * x * (mpmath.mpf(x) + 1) / 2 + mpmath.log(sums[1] / sums[0]))
+    found = float(DiscreteGaussianLoss(scale, shift).log_mgf(np.float64(x)))
+    assert found == pytest.approx(truth, rel=1e-11, abs=0)
+
+
 @pytest.mark.parametrize(("scale", "shift"), [(0.3, 1), (1.0, 2), (20.0, 3)])
 def test_the_discrete_profile_is_a_direct_sum(scale, shift):
     for epsilon in (0.0, 0.3, 2.0):

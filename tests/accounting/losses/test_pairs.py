@@ -1,9 +1,14 @@
 """From parameters to pairs: both orders against brute force, and cells that hold what they cut."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from sitr.accounting.losses import pairs
+from sitr.accounting.losses.atoms import Atoms
+from sitr.accounting.losses.law import Pair
+from sitr.accounting.losses.sampled import SampledGaussianLoss
 from tests.accounting.helpers import (
     brute_delta,
     discrete_laplace_outcomes,
@@ -65,6 +70,32 @@ def test_cells_hold_what_they_cut(epsilon):
     assert whole(coarse.beneath.forward, epsilon) <= truth * (1 + 1e-9)
     assert whole(coarse.forward, epsilon) >= truth * (1 - 1e-9)
     assert whole(coarse.forward, epsilon) == pytest.approx(truth, rel=1e-5, abs=1e-6)
+
+
+def test_what_only_dominates_is_no_lower_end():
+    """Where most of Q's mass is lost, only the largest loss is known: an upper end, and nothing beneath."""
+    lost = pairs.sampled_pair(Pair.symmetric(Atoms(np.array([1.0]), np.zeros(1))), 0.5)
+    assert whole(lost.forward, 0.0) > 0.1
+    assert lost.beneath is not None
+    assert worst(lost.beneath, 0.0) == 0
+
+
+@pytest.mark.parametrize(
+    "pair", [pairs.two_point_pair(9.0, 0.0), pairs.laplace_pair(9.0), pairs.gaussian_pair(1.0)], ids=str
+)
+def test_a_sample_of_a_sample_is_not_rarer_than_it_is(pair):
+    """0.2 · 0.3 is a little more than the double nearest to it, 0.06."""
+    twice = pairs.sampled_pair(pairs.sampled_pair(pair, 0.3), 0.2)
+    law = twice.renyi.forward if twice.renyi else twice.forward
+    rate = law.sampling_prob if isinstance(law, SampledGaussianLoss) else law.q
+    assert rate > 0.06
+    assert Fraction(0.2) * Fraction(0.3) <= Fraction(rate)
+
+
+def test_a_sample_of_what_may_fail_may_fail():
+    tiny = pairs.sampled_pair(pairs.two_point_pair(1.0, 1e-300), 1e-30)
+    assert tiny.forward.infinite_mass > 0
+    assert tiny.renyi.forward.infinite_mass > 0
 
 
 def test_equal_parameters_give_the_same_pair():

@@ -1,5 +1,7 @@
 """The Poisson-sampled Gaussian against integrals at 40 digits."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -96,3 +98,31 @@ def test_the_place_of_a_loss_has_that_loss(sigma, q, group):
         x = loss.where(level)
         assert float(loss.log_ratio(np.float64(x))) == pytest.approx(level, rel=1e-9, abs=1e-12)
         assert loss._log_ratio_at(x) == pytest.approx(float(loss.log_ratio(np.float64(x))), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 5.0, 100.0])
+@pytest.mark.parametrize("q", [1e-14, 1e-9, 1e-7, 1e-4, 1e-2])
+def test_tiny_moments_keep_their_digits(sigma, q):
+    """At whole orders the moment is a binomial sum: E r² and E r³."""
+    loss = SampledGaussianLoss.pair(sigma, q).forward
+    second, third = (math.expm1(x / sigma**2) for x in (1, 3))
+    for c, excess in ((1.0, q**2 * second), (2.0, 3 * q**2 * (1 - q) * second + q**3 * third)):
+        assert float(loss.log_mgf(np.float64(c))) == pytest.approx(math.log1p(excess), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), [(1.0, 0.03, 40), (0.3, 1e-6, 7), (2.0, 0.9, 12)])
+def test_the_ratio_of_a_group_is_its_sum_wherever_it_is_computed(sigma, q, group):
+    """Near 1 by its excess, far above and under it by its largest term: each node by what suits it."""
+    loss = SampledGaussianLoss.pair(sigma, q, group).forward
+    x = np.concatenate([np.linspace(-9 * sigma, group + 9 * sigma, 41), [1e3, 1e4]])
+    found = loss.log_ratio(x)
+    with mpmath.workdps(40):
+        rate, s2 = mpmath.mpf(q), 2 * mpmath.mpf(sigma) ** 2
+        weights = [mpmath.binomial(group, j) * rate**j * (1 - rate) ** (group - j) for j in range(group + 1)]
+        truths = [
+            mpmath.log(
+                mpmath.fsum(w * mpmath.exp((2 * j * mpmath.mpf(at) - j * j) / s2) for j, w in enumerate(weights))
+            )
+            for at in x
+        ]
+    assert found == pytest.approx([float(truth) for truth in truths], rel=1e-11, abs=1e-14)

@@ -74,6 +74,25 @@ def test_moments_are_sums_over_the_integers_on_any_grid(scale, sensitivity, q):
             assert float(loss.log_mgf(np.float64(c))) == pytest.approx(truth, rel=1e-9, abs=1e-14)
 
 
+@pytest.mark.parametrize(("scale", "sensitivity"), [(0.3, 5), (0.5, 1), (2.0, 1), (9.0, 20)])
+@pytest.mark.parametrize("q", [1e-12, 1e-9, 1e-7, 1e-4])
+def test_tiny_moments_keep_their_digits(scale, sensitivity, q):
+    """A divergence of 1e-15 is no rounding error; and a moved normal far from the other is not forgotten."""
+    pair = SampledDiscreteLoss.pair(scale, sensitivity, q)
+    for loss in (pair.forward, pair.backward):
+        for c in (1e-7, 0.5, 1.0, 7.0):
+            with mpmath.workdps(60):
+                power = 1 + mpmath.mpf(c) if loss.removes else -mpmath.mpf(c)
+                s2, rate, reach = 2 * mpmath.mpf(scale) ** 2, mpmath.mpf(q), math.ceil(20 * scale) + 9 * sensitivity
+                weights = {x: mpmath.exp(-mpmath.mpf(x * x) / s2) for x in range(-reach, reach + 1)}
+                shift = {x: rate * mpmath.expm1((2 * sensitivity * x - sensitivity**2) / s2) for x in weights}
+                gain = mpmath.fsum(
+                    w * (mpmath.expm1(power * mpmath.log1p(shift[x])) - power * shift[x]) for x, w in weights.items()
+                )
+                truth = float(mpmath.log1p(gain / mpmath.fsum(weights.values())))
+            assert float(loss.log_mgf(np.float64(c))) == pytest.approx(truth, rel=1e-8, abs=1e-30)
+
+
 def test_its_loss_is_unbounded():
     with pytest.raises(NoSuchGuarantee):
         PoissonSampled(DiscreteGaussian(2.0), 0.1).pure()

@@ -22,6 +22,7 @@ Number = TypeVar("Number", bound=float)
 
 NARROW = 1e-6  # a bracket this narrow, relative to its value, is good enough
 COMPOSED = 32 * UNIT  # by how much a probability that was computed from others may be rounded
+UNDERFLOW = 8 * math.ulp(0.0)  # and, near the smallest number there is, by how much at least
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class Failure:
         """Return the ends of a mass that was stated, or else computed."""
         if stated or mass == 0:
             return cls(mass, mass)
-        return cls(mass * (1 - COMPOSED), min(mass * (1 + COMPOSED), 1.0))
+        rounding = COMPOSED * mass + UNDERFLOW
+        return cls(max(mass - rounding, 0.0), min(mass + rounding, 1.0))
 
     def total(self, found: Found[Finite]) -> Found[Total]:
         """Return δ of the whole law: one minus the chance that neither an infinite nor a finite loss fails."""

@@ -31,9 +31,9 @@ GOAL = 3e-7  # the relative width of ε that smoothing aims at
 STEEPER = np.array([1.01, 1.03, 1.1, 1.3, 2.0, 3.0])  # tilts, over that of the line, that bound its aliases
 NODES = 6_000  # up to here a line without smoothing is preferred
 LEAST_NODES, MOST_NODES = 64, 400_000
-NODE = 100.0  # multiplications that a node takes besides those of its laws
+NODE = 500.0  # multiplications that a node takes besides those of its laws: logarithms, angles, exponentials
 ASKED = 24.0  # and that each question of it takes
-MOST_WORK = 3e8  # multiplications along the line: about a second on one core
+MOST_WORK = 3e8  # multiplications along the line: a few tenths of a second on one core
 
 
 @dataclass(frozen=True)

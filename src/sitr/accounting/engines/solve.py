@@ -25,24 +25,34 @@ from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kap
 from .near import gated_at
 from .rare import rare_laws
 from .split import split_at
-from .ways import RARE, Purse, attempt, narrowed_by_ways, truncated
+from .ways import ENOUGH, RARE, Purse, attempt, narrowed_by_ways, truncated
 
 ROUNDED = 2.0**-50  # by how much a sum of largest losses may be rounded
 LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely, and is never said to be 0
 HIDDEN = 14.0  # nats that a tilted law may lie above δ for its line to see δ through the rounding
 COARSE = 1e-3  # of ε: what smoothing may move it by for a line to be worth its while
+Ends = tuple[str, ...]
+BOTH: Ends = ("lower", "upper")
 FEW = 16_384  # so many atoms are summed rather than transformed
 
 
-def epsilon_of_orders(mixes: list[Mix], delta: Total, *, only_chernoff: bool = False) -> Found[float]:
-    """Bracket the least ε ≥ 0 with δ(ε) ≤ delta in every order."""
+def epsilon_of_orders(
+    mixes: list[Mix], delta: Total, *, only_chernoff: bool = False, purse: Purse | None = None, ends: Ends = BOTH
+) -> Found[float]:
+    """Bracket the least ε ≥ 0 with δ(ε) ≤ delta in every order, all of them paid from one purse.
+
+    An end that is not asked for may say nothing.
+    """
+    purse = Purse(4 * ENOUGH) if purse is None else purse
     if only_chernoff:
         found = [Found(0.0, _chernoff(mix, delta, FINE), "Rényi conversion") for mix in mixes]
         return max(found, key=lambda f: f.upper)
-    worst = epsilon_of(mixes[0], delta)
+    worst = epsilon_of(mixes[0], delta, purse=purse, ends=ends)
     for mix in mixes[1:]:
+        if purse.limit is not None and worst.upper > purse.limit:
+            break  # no other order makes a search content
         if mix.infinite_mass > 0 or _chernoff(mix, delta, enough=worst.lower) > worst.lower:
-            worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0))
+            worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0, purse, ends))
     return worst
 
 
@@ -59,8 +69,14 @@ def delta_of_orders(mixes: list[Mix], epsilon: float, *, only_chernoff: bool = F
 
 
 @np.errstate(all="ignore")  # where an engine overflows it yields no number, and that proves nothing
-def epsilon_of(mix: Mix, delta: Total, floor: float = 0.0) -> Found[float]:
-    """Bracket the least ε ≥ 0 with δ_mix(ε) ≤ delta, for one order; one that is under `floor` need not be narrow."""
+def epsilon_of(
+    mix: Mix, delta: Total, floor: float = 0.0, purse: Purse | None = None, ends: Ends = BOTH
+) -> Found[float]:
+    """Bracket the least ε ≥ 0 with δ_mix(ε) ≤ delta, for one order; one that is under `floor` need not be narrow.
+
+    A search is told the upper end, and a lower one only where that is no more work.
+    """
+    purse = Purse(whole=purse) if purse is None or purse.limit is None else purse
     failure = mix.failure
     if failure.lower > delta:
         return Found(math.inf, math.inf, "infinite-loss mass")
@@ -70,8 +86,15 @@ def epsilon_of(mix: Mix, delta: Total, floor: float = 0.0) -> Found[float]:
     least, most = failure.left(delta)
     if least <= 0:
         return Found(0.0, math.inf, "infinite-loss mass")
-    safe = _finite_epsilon(mix, least, floor)
-    return safe if least == most else Found(_finite_epsilon(mix, most).lower, safe.upper, safe.method)
+    if least == most:
+        return _finite_epsilon(mix, least, floor, purse)
+    found = Found(0.0, math.inf, "infinite-loss mass")
+    if "upper" in ends:
+        safe = _finite_epsilon(mix, least, floor, purse)
+        found = Found(0.0, safe.upper, safe.method)
+    if "lower" in ends and purse.limit is None:
+        found = Found(_finite_epsilon(mix, most, 0.0, _beside(purse)).lower, found.upper, found.method)
+    return found
 
 
 @np.errstate(all="ignore")
@@ -104,15 +127,15 @@ def _chernoff_delta(mix: Mix, epsilon: float) -> Found[Finite]:
     return Found(Finite(0.0), Finite(min(max(bound, LEAST), 1.0)), "Chernoff")
 
 
-def _finite_epsilon(mix: Mix, delta: Finite, floor: float = 0.0) -> Found[float]:
+def _finite_epsilon(mix: Mix, delta: Finite, floor: float, purse: Purse) -> Found[float]:
     """Bracket ε for the law given that every loss is finite."""
     if delta >= 1 or mix.largest <= 0:
         return Found(0.0, 0.0, "largest loss")
     found = _top_atom(mix, delta)
-    if found.narrow:
+    if purse.settles(found):
         return found
     closed = closed_form(mix)
-    return found.meet(closed.epsilon(delta) if closed is not None else _numerical(mix, delta, floor))
+    return found.meet(closed.epsilon(delta) if closed is not None else _numerical(mix, delta, floor, purse))
 
 
 def _top_atom(mix: Mix, delta: Finite) -> Found[float]:
@@ -125,21 +148,22 @@ def _top_atom(mix: Mix, delta: Finite) -> Found[float]:
     return Found(max(lower * (1 - 1e-14), 0.0), largest * (1 + 1e-14), "largest loss")
 
 
-def _numerical(mix: Mix, delta: Finite, floor: float) -> Found[float]:
+def _numerical(mix: Mix, delta: Finite, floor: float, purse: Purse) -> Found[float]:
     """Ask the ways in order, cheapest first, until the bracket is narrow or nothing is left to pay with."""
-    log_delta, purse = math.log(delta), Purse()
+    log_delta = math.log(delta)
     few = enumerated(mix)
     if few is not None and few[0].losses.size <= FEW:
         return _solved(AtomSum(*few), delta, 1.0)
     c = min(best_tilt(mix, log_delta), mix.tilt_limit)
     found = Found(0.0, _chernoff_at(mix, [c], log_delta), "Chernoff")
-    if found.upper == 0.0:
+    if found.upper == 0.0 or purse.settles(found):
         return found
     start, log_main = _saddle_guess(mix, c, log_delta)
     on_lattice = lattice_sum(mix, c, log_main)
     if on_lattice is not None:
+        purse.spend(on_lattice.work)
         found = found.meet(_solved(on_lattice, delta, c))
-    if found.narrow:
+    if purse.settles(found):
         return found
     line = attempt(lambda: Line(mix, choose_grid(mix, c, start, log_delta)), Purse())
     if line is None:  # more nodes than are worth their while
@@ -148,14 +172,15 @@ def _numerical(mix: Mix, delta: Finite, floor: float) -> Found[float]:
     if rare_laws(mix) and line.grid.whisper > 0:
         return _rare(mix, found, delta, c, purse)
     found = found.meet(_on_line(line, start, delta)) if purse.pays(line) else found
-    if found.upper <= floor or found.narrow:
+    if found.upper <= floor or purse.settles(found):
         return found
     if rare_laws(mix):
         found = _rare(mix, found, delta, c, purse)
-        return found if found.within(RARE) else _harder(mix, found, delta, purse)
+        return found if purse.settles(found, RARE) else _harder(mix, found, delta, purse)
     if few is not None:
+        purse.spend(AtomSum(*few).work)
         found = found.meet(_solved(AtomSum(*few), delta, c))
-    return found if found.narrow else _harder(mix, found, delta, purse)
+    return found if purse.settles(found) else _harder(mix, found, delta, purse)
 
 
 def _rare(mix: Mix, found: Found[float], delta: Finite, c: float, purse: Purse) -> Found[float]:
@@ -165,13 +190,19 @@ def _rare(mix: Mix, found: Found[float], delta: Finite, c: float, purse: Purse) 
     found = found.meet(Found(0.0, high, "truncated Chernoff"))
     others = mix.without(rare_laws(mix))
     if others.parts or others.m2:  # what is released without the rare steps can only cost less
-        found = found.meet(Found(_finite_epsilon(others, delta).lower, math.inf, "without rare steps"))
-    if found.within(RARE):
+        beside = _finite_epsilon(others, delta, 0.0, _beside(purse)).lower
+        found = found.meet(Found(beside, math.inf, "without rare steps"))
+    if purse.settles(found, RARE):
         return found
     if float(mix.log_mgf(c)) - c * found.upper - log_delta < HIDDEN:
         line = attempt(lambda: _fine_line(mix, c, found.upper, log_delta), purse)
         found = found if line is None else found.meet(_on_line(line, found.upper, delta))
     return narrowed_by_ways(mix, found, delta, min(high, found.upper), purse)
+
+
+def _beside(purse: Purse) -> Purse:
+    """What a second question may cost beside the first: as much, if both together have that; a search has no more."""
+    return Purse(whole=purse.whole) if purse.limit is None else purse
 
 
 def _fine_line(mix: Mix, c: float, epsilon: float, log_delta: float) -> Line | None:
@@ -200,7 +231,7 @@ def _harder(mix: Mix, found: Found[float], delta: Finite, purse: Purse) -> Found
         if line is None:
             break
         found = found.meet(_on_line(line, middle, delta))
-        if found.narrow:
+        if purse.settles(found):
             break
         goal = max(GOAL**2 * found.upper / (found.upper - found.lower), 1e-10)
     return found

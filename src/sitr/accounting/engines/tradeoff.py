@@ -26,7 +26,7 @@ WIDTH = 1e-8  # the relative width of the power at which asking stops
 
 
 @np.errstate(all="ignore")  # where an engine overflows it yields no number, and that proves nothing
-def power_of_orders(mixes: list[Mix], x: float) -> Found[float]:
+def power_of_orders(mixes: list[Mix], x: float, work: float = 2 * ENOUGH) -> Found[float]:
     """Bracket the largest power of any test with type-I error x: the larger of both orders, to relative accuracy."""
     if x in (0.0, 1.0):
         if x == 1.0:
@@ -35,8 +35,8 @@ def power_of_orders(mixes: list[Mix], x: float) -> Found[float]:
         return Found(lower, upper, "infinite-loss mass")
     first, second = mixes[0], mixes[-1]
     if second is first:
-        return _power(first, first, x, Purse())
-    return _power(first, second, x, Purse(ENOUGH / 2)).worst(_power(second, first, x, Purse(ENOUGH / 2)))
+        return _power(first, first, x, Purse(work))
+    return _power(first, second, x, Purse(work / 2)).worst(_power(second, first, x, Purse(work / 2)))
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ def _power(forward: Mix, backward: Mix, x: float, purse: Purse) -> Found[float]:
     profile = _Profile(forward, backward, purse)
     start = _start(forward, x)
     low = -min(max(backward.largest, 0.0), 5.0)
-    high = max(min(forward.largest, -math.log(x), 700.0), low)  # a finite loss may be far under 0 in one order
+    top = forward.largest * (1 + ROUNDED) if forward.largest > 0 else forward.largest  # where no finite loss is left
+    high = max(min(top, -math.log(x), 700.0), low)  # a finite loss may be far under 0 in one order
     points = {e: profile.point(e, x) for e in (low, min(max(start, low), high), high)}
     points[-math.inf] = _Point(0.0, 1.0, 1.0)
     found = _closed_in(points, profile, x)

@@ -17,7 +17,7 @@ import numpy as np
 
 from .certify import Bounds, Tuned, certify
 from .cut import Cut, cut_at, truncated_epsilon
-from .delta import Finite, Found
+from .delta import NARROW, Finite, Found
 from .line import MOST_WORK
 from .mix import Mix
 from .near import Gated, gated_at
@@ -28,6 +28,7 @@ RARE = 9e-5  # a bracket this narrow is good enough where events are rare
 GENTLE = 1.3  # noise multipliers from which on one step's loss is no longer lognormal-like
 MANY = 0.25  # of ε: where a single step makes less, many do
 FAIR = 1e-2  # where many steps make the loss, a bracket this narrow is not improved by ways made for a single one
+FAR = 1.25  # from a limit: a search that is further away goes on to other values, and need not know how far it is
 NEARLY = 0.1  # a bracket this narrow tells where to tune
 ENOUGH = 2 * MOST_WORK  # what a question may cost
 RETUNED = 3  # a way that was tuned elsewhere is asked again, so often at most
@@ -36,23 +37,46 @@ Made = TypeVar("Made", bound=Bounds)
 
 
 class Purse:
-    """What a question may still cost, in multiplications."""
+    """What a question may still cost, in multiplications; and what all questions of a search may, in `whole`."""
 
-    def __init__(self, work: float = ENOUGH) -> None:
-        self.left = work
+    def __init__(self, work: float = ENOUGH, limit: float | None = None, whole: Purse | None = None) -> None:
+        """Take the ε that a search compares with, where there is one: far from it, it need not be known how far."""
+        self._left, self.limit, self.whole = work, limit, whole
+        self._bought: set[object] = set() if whole is None else whole._bought
+
+    @property
+    def left(self) -> float:
+        return self._left if self.whole is None else min(self._left, self.whole.left)
+
+    def spend(self, work: float) -> None:
+        """Pay for what is done in any case."""
+        self._left -= work
+        if self.whole is not None:
+            self.whole.spend(work)
+
+    def buys(self, thing: object, work: float) -> None:
+        """Pay for something that is kept, once."""
+        if thing not in self._bought:
+            self._bought.add(thing)
+            self.spend(work)
 
     def pays(self, bounds: Bounds) -> bool:
         """Pay for bounds before they are evaluated; false where they cost more than is left."""
         work = bounds.work
         if not work <= self.left:
             return False
-        self.left -= work
+        self.spend(work)
         return True
 
     def asks(self, bounds: Bounds) -> bool:
         """Pay for one question of bounds that were made; false where nothing is left, and it is asked all the same."""
-        self.left -= bounds.asked
+        self.spend(bounds.asked)
         return self.left > 0
+
+    def settles(self, found: Found[float], width: float = NARROW) -> bool:
+        """Whether a bracket of ε says enough: it is narrow, or lies far to one side of what a search compares with."""
+        far = self.limit is not None and (found.upper * FAR <= self.limit or found.lower >= self.limit * FAR)
+        return found.within(width) or far
 
 
 @dataclass(frozen=True)
@@ -88,7 +112,7 @@ def narrowed_by_ways(mix: Mix, found: Found[float], delta: Finite, high: float, 
     """Narrow a bracket of ε by the ways that suit what makes the loss; the first that is narrow enough wins."""
     ways = _in_order(mix, delta, found.upper, high)
     for number, way in enumerate(ways):
-        if found.within(FAIR if number and ways[0].at is cut_at else RARE):
+        if purse.settles(found, FAIR if number and ways[0].at is cut_at else RARE):
             break
         middle = (found.lower + found.upper) / 2
         found = _narrowed(way, mix, found, delta, middle if found.within(NEARLY) else way.start, purse)
@@ -121,7 +145,7 @@ def _narrowed(way: Way, mix: Mix, found: Found[float], delta: Finite, start: flo
         proposed = min(max(bounds.guess(log_delta, epsilon), found.lower, epsilon / 4), found.upper)
         lower, upper = certify(bounds, delta, proposed, _slope(bounds, proposed))
         found = found.meet(Found(lower, upper, way.method))
-        if found.within(RARE) or abs(proposed - epsilon) < 0.02 * epsilon:
+        if purse.settles(found, RARE) or abs(proposed - epsilon) < 0.02 * epsilon:
             break
         epsilon = proposed
     return found

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .law import (
+    FARTHEST,
+    SMALL,
     UNIT,
     Complexes,
     Floats,
@@ -21,13 +23,13 @@ from .law import (
     Loss,
     Pair,
     log_sum_exp,
+    mean_excess,
     moment_excess,
     profile_of,
     waves,
     waves_error,
 )
 
-SMALL = 1e-2  # where |xL| stays under this, moments are summed from their excess over one
 LATTICE_TOLERANCE = 1e-13  # relative to the spread: a loss this near a lattice point is moved onto it, and charged
 LONGEST_LATTICE = 200_000
 
@@ -73,7 +75,10 @@ class Atoms(Loss):
         if self.largest == 0 and self.smallest == 0:
             return np.zeros(x.shape)
         plain = log_sum_exp(self.logs + x[..., None] * self.losses)
-        small = np.abs(x) * max(self.largest, -self.smallest) < SMALL
+        farthest = np.abs(x) * max(self.largest, -self.smallest)
+        small = farthest < SMALL
+        if self._balanced:
+            small |= (np.abs(plain) < SMALL) & (farthest < FARTHEST)
         if not small.any():
             return plain
         tiny = np.where(small, x, 0.0)[..., None]
@@ -104,7 +109,8 @@ class Atoms(Loss):
         return profile_of(self.losses, np.exp(self.logs), epsilon)
 
     def mean(self) -> float:
-        return float(np.sum(np.exp(self.logs) * self.losses))
+        terms = mean_excess(self.losses) if self._balanced else self.losses
+        return float(np.sum(np.exp(self.logs) * terms))
 
     def work(self, c: float) -> int:
         return int(self.losses.size)

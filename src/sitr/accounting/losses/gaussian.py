@@ -11,6 +11,7 @@ from scipy.special import erfcx, log_ndtr
 from .law import UNIT, Complexes, Floats, Lattice, Loss, log_sum_exp, profile_of, waves, waves_error
 
 WIDE = 12.5  # standard deviations kept on each side: Φ(-12.5) < 4e-36
+SMALL = 1e-2  # of the scale: a move under this changes the sum over the integers by a difference that would cancel
 FINE_GRID = 300.0  # from this scale on, a discrete Gaussian is summed in its dual, where one term is left
 
 
@@ -116,8 +117,22 @@ class DiscreteGaussianLoss(Loss):
         # The theta sum is periodic in the shift: reduce it first, so that the grid stays near zero.
         moved = shifts - np.round(shifts)
         points = self._points(0.0)
-        total = log_sum_exp(-((points + moved[:, None]) ** 2) / (2 * self.scale**2))
-        return gaussian + (total - log_sum_exp(-(points**2) / (2 * self.scale**2))).reshape(np.shape(x))
+        logs = -(points**2) / (2 * self.scale**2)
+        moments = log_sum_exp(-((points + moved[:, None]) ** 2) / (2 * self.scale**2)) - log_sum_exp(logs)
+        small = np.abs(moved) < SMALL * self.scale
+        if small.any():
+            moments = np.where(small, self._small_moments(np.where(small, moved, 0.0), points, logs), moments)
+        return gaussian + moments.reshape(np.shape(x))
+
+    def _small_moments(self, moved: Floats, points: Floats, logs: Floats) -> Floats:
+        """Return the log of Σ e^{-(x+s)²/2σ²} over the same sum at s = 0, for small s: its terms at ±x are one.
+
+        Their mean is e^{-s²/2σ²} cosh(xs/σ²): of the excess over one nothing of size one is subtracted.
+        """
+        weights = np.exp(logs - log_sum_exp(logs))
+        half = np.sinh(points * moved[:, None] / (2 * self.scale**2))
+        fall = -(moved**2) / (2 * self.scale**2)
+        return np.log1p(np.exp(fall) * np.sum(2 * weights * half**2, axis=-1) + np.expm1(fall))
 
     def lattice(self, c: float) -> Lattice | None:
         if self.is_fine:

@@ -91,6 +91,7 @@ class Pair:
     given, has Rényi curves that hold for the truth and lie under this pair's. `alone` is what the truth dominates
     where nothing is composed with it, and `grown` makes the pair of a group, where sensitivity says it. `leads` says
     that the forward order has the larger moments, as it has where the orders were equal before sampling (THEORY 2.7).
+    `attains` makes more pairs that the truth dominates, from a number between 0 and 1: which is best, a question says.
     """
 
     forward: Loss
@@ -100,6 +101,7 @@ class Pair:
     alone: Pair | None = None
     grown: Callable[[int], Pair] | None = field(default=None, compare=False)
     leads: bool = False
+    attains: Callable[[float], Pair] | None = field(default=None, compare=False)
 
     @classmethod
     def symmetric(cls, loss: Loss) -> Pair:
@@ -141,8 +143,22 @@ class LaterPair(Pair):
     def alone(self) -> Pair | None:
         return self._made.alone
 
+    @property
+    def attains(self) -> Callable[[float], Pair] | None:
+        return self._made.attains
+
     __eq__ = object.__eq__  # comparing the laws would make them
     __hash__ = object.__hash__
+
+
+def sampled_twice(q: float, rate: float) -> float:
+    """Return the rate of a sample at rate q of a sample, rounded up: a person who is seen more often loses no less."""
+    return rounded_up(Fraction(q) * Fraction(rate))
+
+
+def share_of(q: float, mass: float) -> float:
+    """Return q times a mass, for q > 0: it is 0 only where the mass is, though the product may underflow."""
+    return max(q * mass, math.ulp(0.0)) if mass > 0 else 0.0
 
 
 def rounded_up(number: Fraction) -> float:
@@ -189,6 +205,10 @@ def profile_of(losses: Floats, weights: Floats, epsilon: Floats) -> Floats:
     return np.asarray(np.sum(weights * gains, axis=-1))
 
 
+SMALL = 1e-2  # where ln M(x) stays under this, it is summed from the excess of M over one
+FARTHEST = 300.0  # up to here e^{xl} is a number, and a sum of them
+
+
 def moment_excess(x: Floats, losses: Floats) -> Floats:
     """Return e^{xl} - 1 + x(e^{-l} - 1), whose mean is M(x) - 1 wherever E e^{-L} = 1: never negative for x ≥ 0.
 
@@ -199,6 +219,28 @@ def moment_excess(x: Floats, losses: Floats) -> Floats:
     )
     plain = np.expm1(x * losses) + x * np.expm1(-losses)
     return np.where(np.maximum(np.abs(losses), np.abs(x * losses)) < 1e-3, series, plain)
+
+
+def small_log_moment(x: float, losses: Floats, masses: Floats) -> float:
+    """Return ln E e^{xL} near 0, from positive terms, so that a tiny moment keeps its digits.
+
+    Where Q has mass that these losses have not, E e^{-L} falls short of 1 by more than rounding, and terms of either
+    sign are summed.
+    """
+    terms = moment_excess(np.float64(x), losses) if _have_all(losses, masses) else np.expm1(x * losses)
+    return math.log1p(float(np.sum(masses * terms)))
+
+
+def small_mean(losses: Floats, masses: Floats) -> float:
+    """Return E L in the same way."""
+    return float(np.sum(masses * (mean_excess(losses) if _have_all(losses, masses) else losses)))
+
+
+def _have_all(losses: Floats, masses: Floats) -> bool:
+    """Whether E e^{-L} = 1, but for rounding."""
+    with np.errstate(over="ignore"):
+        gaps = masses * np.expm1(-losses)
+    return bool(abs(float(np.sum(gaps))) <= 64 * UNIT * float(np.sum(np.abs(gaps))) < math.inf)
 
 
 def mean_excess(losses: Floats) -> Floats:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from .atoms import Atoms, hull, pair_of, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
-from .law import Floats, LaterPair, Pair, log_sum_exp
+from .law import Floats, LaterPair, Pair, log_sum_exp, sampled_twice, share_of
 from .sampled import SampledGaussianLoss
 from .sampled_curve import SampledCurve, log_ratios
 from .sampled_discrete import SampledDiscreteLoss
@@ -41,7 +41,24 @@ def exponential_pair(e0: float) -> Pair:
     lies randomized response of e0/2, which has that range; and the Rényi curve is a maximum of its own.
     """
     loss = IntervalLoss.exponential(e0)
-    return Pair(loss, loss, beneath=two_point_pair(e0 / 2, 0.0), renyi=Pair.symmetric(BoundedRange(e0)))
+    return Pair(
+        loss,
+        loss,
+        beneath=two_point_pair(e0 / 2, 0.0),
+        renyi=Pair.symmetric(BoundedRange(e0)),
+        attains=partial(_selection_of_two, e0),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _selection_of_two(e0: float, share: float) -> Pair:
+    """A selection from two, of range e0: a loss of t = share · e0, or t - e0, so that the masses of Q sum to one."""
+    t = share * e0
+    losses = np.array([t - e0, t])
+    high = math.log(-math.expm1(t - e0)) - math.log(-math.expm1(-e0))
+    low = t - e0 + math.log(-math.expm1(-t)) - math.log(-math.expm1(-e0))
+    logs = np.array([low, high])
+    return Pair(Atoms(losses, logs), Atoms(-losses[::-1], (logs - losses)[::-1]))
 
 
 @lru_cache(maxsize=4096)
@@ -148,16 +165,16 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     if q == 1:
         return pair
     if isinstance(pair, LaterPair) and pair.renyi and isinstance(pair.renyi.forward, SampledCurve):  # twice
-        return sampled_pair(pair.renyi.forward.pair, q * pair.renyi.forward.q)
+        return sampled_pair(pair.renyi.forward.pair, sampled_twice(q, pair.renyi.forward.q))
     if isinstance(pair.forward, GaussianLoss):
         return sampled_gaussian_pair(1 / pair.forward.m, q)
     if isinstance(pair.forward, DiscreteGaussianLoss):
         return SampledDiscreteLoss.pair(pair.forward.scale, pair.forward.sensitivity, q)
     if isinstance(pair.forward, SampledGaussianLoss) and pair.forward.steps == 1:
-        return sampled_gaussian_pair(pair.forward.sigma, q * pair.forward.sampling_prob)
+        return sampled_gaussian_pair(pair.forward.sigma, sampled_twice(q, pair.forward.sampling_prob))
     if isinstance(pair.forward, SampledDiscreteLoss):
         inner = pair.forward
-        return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, q * inner.q)
+        return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, sampled_twice(q, inner.q))
     if isinstance(pair.forward, IntervalLoss) and pair.forward.e0 > MOST_CELL_LOSS:
         pure, none = two_point_pair(pair.forward.e0, 0.0), two_point_pair(0.0, 0.0)
         pair = Pair(pure.forward, pure.forward, pair.beneath or none)
@@ -166,14 +183,26 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
 
 def _sampled_laws(pair: Pair, q: float) -> Pair:
     """Make the laws of both orders, and of what lies beneath; a law on an interval is cut into cells first."""
-    beneath = None if pair.beneath is None else sampled_pair(pair.beneath, q)
+    beneath = None if pair.beneath is None else _attained(sampled_pair(pair.beneath, q))
     if not isinstance(pair.forward, IntervalLoss):
         above = _sampled_atoms(pair, q)
-        return Pair(above.forward, above.backward, beneath)
+        return Pair(above.forward, above.backward, beneath or above.beneath)
     cells = _cells_of_interval(pair.forward)
     assert cells.beneath is not None
-    above, alone = _sampled_atoms(cells, q), sampled_pair(cells.beneath, q)
-    return Pair(above.forward, above.backward, beneath or alone, alone=alone)
+    above, alone = _sampled_atoms(cells, q), _attained(sampled_pair(cells.beneath, q))
+    attains = pair.attains
+    return Pair(
+        above.forward,
+        above.backward,
+        beneath or alone,
+        alone=alone,
+        attains=None if attains is None else lambda share: _attained(sampled_pair(attains(share), q)),
+    )
+
+
+def _attained(pair: Pair) -> Pair:
+    """What lies beneath a pair: itself, unless that only dominates."""
+    return pair.beneath or pair
 
 
 def _sampled_atoms(pair: Pair, q: float) -> Pair:
@@ -186,13 +215,15 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     masses = np.append(only_q, np.exp(np.minimum(log_q, 0.0)))
     if abs(float(np.sum(masses)) - 1) > LOST:  # then only the largest loss says what holds
         end, fails = max(forward.largest, backward.largest, 0.0), max(forward.infinite_mass, only_q)
-        return _sampled_atoms(two_point(end, fails), q)
+        lost = _sampled_atoms(two_point(end, fails), q)
+        return Pair(lost.forward, lost.backward, beneath=two_point_pair(0.0, 0.0))
     moved = log_ratios(forward.losses, q)
     losses = np.append(math.log1p(-q), moved)
     mixed = np.append((1 - q) * only_q, np.exp(log_q + moved))
-    uneven = bool(forward.infinite_mass or only_q)
+    uneven = bool(forward.infinite_mass)
     return Pair(
-        Atoms.of(losses, mixed, q * forward.infinite_mass, uneven), Atoms.of(-losses[::-1], masses[::-1], 0.0, uneven)
+        Atoms.of(losses, mixed, share_of(q, forward.infinite_mass), uneven),
+        Atoms.of(-losses[::-1], masses[::-1], 0.0, uneven),
     )
 
 

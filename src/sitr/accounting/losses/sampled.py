@@ -21,6 +21,8 @@ from scipy.special import gammaln, log_ndtr
 
 from .gaussian import log_profile
 from .law import (
+    FARTHEST,
+    SMALL,
     UNIT,
     Complexes,
     Floats,
@@ -30,6 +32,7 @@ from .law import (
     complex_log1p,
     log_sum_exp,
     mean_excess,
+    small_log_moment,
     waves,
     waves_error,
 )
@@ -95,15 +98,26 @@ class SampledGaussianLoss(Loss):
         if real and self.steps == 1 and self.sampling_prob <= 0.5 and np.max(x) < 600 * self.sigma**2:  # most often
             return np.log1p(self.sampling_prob * np.expm1(self._shift(1, x)))
         expm1, log1p = (np.expm1, np.log1p) if real else (complex_expm1, complex_log1p)
+        x = np.asarray(x)
         most = np.clip(np.real(x), 1, self.steps)
         small = (most * np.real(x) - most**2 / 2) / self.sigma**2 < 600
-        grown: Any = 0.0
-        for j in range(1, self.steps + 1):
-            grown = grown + self.weights[j] * expm1(np.where(small, self._shift(j, x), 0.0))
+        grown = np.zeros_like(x)
+        grown[small] = self._summed(expm1, x[small])
         small = small & (np.real(grown) > -0.5)  # and where r is far under one, its own size keeps the digits
         if np.all(small):
             return log1p(grown)
-        return np.where(small, log1p(np.where(small, grown, 0.0)), self._large_log_ratio(x))
+        result = np.zeros_like(x)
+        result[small], result[~small] = log1p(grown[small]), self._large_log_ratio(x[~small])
+        return result
+
+    def _summed(self, expm1: Callable[[Any], Any], x: Any) -> Any:
+        """Return the sum of w_j (e^{u_j} - 1), in place: a large group has many terms."""
+        total = np.zeros_like(x)
+        for j in range(1, self.steps + 1):
+            term = expm1(self._shift(j, x))
+            term *= self.weights[j]
+            total += term
+        return total
 
     def _shift(self, j: int, x: Complexes | Floats) -> Complexes | Floats:
         """Return the log ratio of the normal moved by j to the unmoved one."""
@@ -111,11 +125,15 @@ class SampledGaussianLoss(Loss):
 
     def _large_log_ratio(self, x: Complexes | Floats) -> Complexes | Floats:
         """Return ln r where terms are too large for numbers: the largest is taken out of the sum."""
-        top, total = np.full(np.shape(x), -np.inf), np.zeros_like(x)
-        for j, log in enumerate(self.log_weights):
-            top = np.maximum(top, log + np.real(self._shift(j, x)))
-        for j, log in enumerate(self.log_weights):
-            total = total + np.exp(log + self._shift(j, x) - top)
+        # The logs of the terms are concave in j: the largest is the last that is not under the one before.
+        j = np.arange(self.steps + 1)
+        rises = (2 * j[1:] - 1) / 2 - np.diff(self.log_weights) * self.sigma**2
+        most = np.searchsorted(rises, np.real(x))
+        top, total = self.log_weights[most] + self._shift(most, np.real(x)), np.zeros_like(x)
+        for k, log in enumerate(self.log_weights):
+            term = self._shift(k, x)
+            term += log - top
+            total += np.exp(term)
         return top + np.log(total)
 
     def power(self, c: float) -> float:
@@ -227,11 +245,12 @@ class SampledGaussianLoss(Loss):
             return self._unmixed_moment(c)
         log_r = self.log_ratio(x)
         normal = x * x * (-0.5 / self.sigma**2) + self.log_step(h)
-        # ln r rises with x: its ends say how far the excess over one goes.
-        if abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1]))) > 1:
-            return float(log_sum_exp(normal + self.power(c) * log_r))
-        density = np.exp(normal + log_r) if self.removes else np.exp(normal)
-        return float(np.log1p(np.sum(density * np.expm1((c if self.removes else -c) * log_r))))
+        plain = float(log_sum_exp(normal + self.power(c) * log_r))
+        # ln r rises with x: its ends say whether powers are numbers.
+        if abs(plain) > SMALL or abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1]))) > FARTHEST:
+            return plain
+        losses, logs = (log_r, normal + log_r) if self.removes else (-log_r, normal)
+        return small_log_moment(c, losses, np.exp(logs))
 
     def _unmixed_moment(self, c: float) -> float:
         """Return a bound where there would be too many nodes: r is a mean of e^{u_j}, and its powers are convex."""

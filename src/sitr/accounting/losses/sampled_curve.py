@@ -14,7 +14,7 @@ import numpy as np
 
 from .atoms import Atoms
 from .interval import IntervalLoss
-from .law import Complexes, Floats, Loss, Pair, log_sum_exp, mean_excess
+from .law import Complexes, Floats, Loss, Pair, log_sum_exp, mean_excess, share_of
 
 PANELS = 256  # of a rule at most; where they are not enough, the law is cut into cells
 CELLS = 4096  # whose masses are spread to their ends
@@ -64,7 +64,7 @@ class SampledCurve(Loss):
 
     @property
     def infinite_mass(self) -> float:  # type: ignore[override]
-        return self.q * self.pair.forward.infinite_mass if self.removes else 0.0
+        return share_of(self.q, self.pair.forward.infinite_mass) if self.removes else 0.0
 
     @property
     def largest(self) -> float:  # type: ignore[override]
@@ -112,7 +112,7 @@ class SampledCurve(Loss):
         logs = logs + ratios if self.removes else logs
         if not panels:  # masses of atoms carry rounding; rules are as good as their bound
             logs = logs - log_sum_exp(logs)
-        uneven = bool(self.pair.forward.infinite_mass or self.pair.backward.infinite_mass)
+        uneven = bool(self.pair.forward.infinite_mass)  # what only Q could produce, both can
         if self.removes:
             return Atoms(ratios, logs, uneven=uneven)
         return Atoms(-ratios[::-1], logs[::-1], uneven=uneven)

@@ -8,7 +8,21 @@ from functools import lru_cache
 
 import numpy as np
 
-from .law import UNIT, Complexes, Floats, Loss, Pair, log_sum_exp, profile_of, waves, waves_error
+from .law import (
+    FARTHEST,
+    SMALL,
+    UNIT,
+    Complexes,
+    Floats,
+    Loss,
+    Pair,
+    log_sum_exp,
+    profile_of,
+    small_log_moment,
+    small_mean,
+    waves,
+    waves_error,
+)
 from .sampled import SampledGaussianLoss
 
 WIDE = 13.0  # deviations kept beyond both ends of the tilted law: less than 1e-37 of it lies outside
@@ -76,7 +90,10 @@ class SampledDiscreteLoss(Loss):
         smooth = SampledGaussianLoss(self.scale / self.sensitivity, self.q, self.removes)
         if self.scale >= FINE and 1 / self.sensitivity <= smooth.widest_step(c):
             return float(smooth.log_mgf(np.float64(c)))
-        return self._tilted(c)[2]
+        losses, weights, total = self._tilted(c)
+        if abs(total) > SMALL or abs(c) * float(np.max(np.abs(losses))) > FARTHEST:
+            return total
+        return small_log_moment(c, losses, weights * np.exp(total - c * losses))
 
     def work(self, c: float) -> int:
         return int(self._tilted(c)[0].size)
@@ -90,6 +107,7 @@ class SampledDiscreteLoss(Loss):
         losses, weights, _ = self._tilted(0.0)
         return profile_of(losses, weights, epsilon)
 
+    @lru_cache(maxsize=256)  # noqa: B019 - see _tilted; every composition asks for it again
     def mean(self) -> float:
         losses, weights, _ = self._tilted(0.0)
-        return float(np.sum(weights * losses))
+        return small_mean(losses, weights)
