@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,7 +18,7 @@ from ..errors import InvalidArgument
 from ..units import ADJACENCIES, Adjacency, join
 from .curve import Answers
 from .losses import pairs
-from .losses.law import Pair, rounded_up
+from .losses.law import Pair, inverse_above
 from .parts import Parts, sampled_part
 from .renyi import Claim, chord_claim, concentrated_claim, curve_claim, zcdp_claim
 
@@ -195,7 +194,7 @@ class Laplace(Event):
         self._set(noise_multiplier=_noise(self.noise_multiplier))
 
     def _describe(self) -> Pair:
-        return pairs.laplace_pair(rounded_up(1 / Fraction(self.noise_multiplier)))
+        return pairs.laplace_pair(inverse_above(self.noise_multiplier))
 
 
 @dataclass(frozen=True, repr=False)

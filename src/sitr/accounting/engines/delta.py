@@ -98,3 +98,6 @@ class Failure:
         least = (delta * (1 - 4 * UNIT) - self.upper) / (1 - self.upper) if self.upper < 1 else 0.0
         most = (delta * (1 + 4 * UNIT) - self.lower) / (1 - self.lower) if self.lower < 1 else 0.0
         return Finite(max(least * (1 - 4 * UNIT), 0.0)), Finite(max(most * (1 + 4 * UNIT), 0.0))
+
+
+NEVER = Failure(0.0, 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from ..losses.law import UNIT, Complexes, Floats, Loss
-from .delta import Failure
+from .delta import NEVER, Failure
 from .measure import Measure
 
 
@@ -74,6 +74,8 @@ class Mix:
     def failure(self) -> Failure:
         """The chance that some loss is infinite: exact where one event states it, else rounded."""
         failing = [(loss, n) for loss, n in self.parts if loss.infinite_mass > 0]
+        if not failing:
+            return NEVER
         alone = len(failing) == 1 and failing[0][1] == 1
         return Failure.about(self.infinite_mass, stated=alone and failing[0][0].stated)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr
@@ -116,20 +117,27 @@ class DiscreteGaussianLoss(Loss):
         shifts = np.atleast_1d(x) * self.sensitivity
         # The theta sum is periodic in the shift: reduce it first, so that the grid stays near zero.
         moved = shifts - np.round(shifts)
-        points = self._points(0.0)
-        logs = -(points**2) / (2 * self.scale**2)
-        moments = log_sum_exp(-((points + moved[:, None]) ** 2) / (2 * self.scale**2)) - log_sum_exp(logs)
+        points, _, total = self._law
+        moments = log_sum_exp(-((points + moved[:, None]) ** 2) / (2 * self.scale**2)) - total
         small = np.abs(moved) < SMALL * self.scale
         if small.any():
-            moments = np.where(small, self._small_moments(np.where(small, moved, 0.0), points, logs), moments)
+            moments = np.where(small, self._small_moments(np.where(small, moved, 0.0)), moments)
         return gaussian + moments.reshape(np.shape(x))
 
-    def _small_moments(self, moved: Floats, points: Floats, logs: Floats) -> Floats:
+    @cached_property
+    def _law(self) -> tuple[Floats, Floats, float]:
+        """The points of the noise, their probabilities, and the log of what these were divided by."""
+        points = self._points(0.0)
+        logs = -(points**2) / (2 * self.scale**2)
+        total = float(log_sum_exp(logs))
+        return points, np.exp(logs - total), total
+
+    def _small_moments(self, moved: Floats) -> Floats:
         """Return the log of Σ e^{-(x+s)²/2σ²} over the same sum at s = 0, for small s: its terms at ±x are one.
 
         Their mean is e^{-s²/2σ²} cosh(xs/σ²): of the excess over one nothing of size one is subtracted.
         """
-        weights = np.exp(logs - log_sum_exp(logs))
+        points, weights, _ = self._law
         half = np.sinh(points * moved[:, None] / (2 * self.scale**2))
         fall = -(moved**2) / (2 * self.scale**2)
         return np.log1p(np.exp(fall) * np.sum(2 * weights * half**2, axis=-1) + np.expm1(fall))

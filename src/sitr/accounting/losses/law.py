@@ -172,6 +172,20 @@ def rounded_up(number: Fraction) -> float:
     return math.nextafter(nearest, math.inf) if Fraction(nearest) < number else nearest
 
 
+def inverse_above(number: float) -> float:
+    """Return the least float that is not under 1 / number, for number > 0; infinity where there is none.
+
+    Example:
+        >>> inverse_above(2.0), inverse_above(3.0) * Fraction(3) >= 1
+        (0.5, True)
+    """
+    nearest = 1 / number
+    if math.isinf(nearest):
+        return nearest
+    (a, b), (c, d) = nearest.as_integer_ratio(), number.as_integer_ratio()
+    return math.nextafter(nearest, math.inf) if a * c < b * d else nearest
+
+
 def waves(losses: Complexes, weights: Complexes, step: float, count: int) -> Complexes:
     """Return the sums over x of weights[x] e^{i k step losses[x]} for k = 0..count.
 

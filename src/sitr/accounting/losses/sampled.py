@@ -22,7 +22,6 @@ from scipy.special import gammaln, log_ndtr
 from .gaussian import log_profile
 from .law import (
     FARTHEST,
-    SMALL,
     UNIT,
     Complexes,
     Floats,
@@ -42,6 +41,8 @@ DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
 MOST_NODES = 30_000  # of one quadrature, before only its humps are kept
 MOST_TERMS = 60_000  # of one quadrature: each node has one for every member of a group
 MOST_ABSOLUTE = 150_000  # nodes on all the lines that bound |M|
+TINY = 1e-6  # a log of this size has ten digits where it is that of a sum near one
+CANCELS = 1e-5  # a sum of this size beside that of its absolute terms has eleven
 FAINT = 48.0  # nodes this many nats under the largest are dropped
 
 
@@ -245,12 +246,18 @@ class SampledGaussianLoss(Loss):
             return self._unmixed_moment(c)
         log_r = self.log_ratio(x)
         normal = x * x * (-0.5 / self.sigma**2) + self.log_step(h)
-        plain = float(log_sum_exp(normal + self.power(c) * log_r))
-        # ln r rises with x: its ends say whether powers are numbers.
-        if abs(plain) > SMALL or abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1]))) > FARTHEST:
-            return plain
-        losses, logs = (log_r, normal + log_r) if self.removes else (-log_r, normal)
-        return small_log_moment(c, losses, np.exp(logs))
+        reach = abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1])))  # ln r rises with x
+        if reach > 1:
+            plain = float(log_sum_exp(normal + self.power(c) * log_r))
+            if abs(plain) > TINY or reach > FARTHEST:
+                return plain
+        # Powers are near one, or are so but for little mass: nothing of the law without them is beyond the grid.
+        losses, masses = (log_r, np.exp(normal + log_r)) if self.removes else (-log_r, np.exp(normal))
+        excesses = masses * np.expm1(c * losses)
+        excess = float(excesses.sum())
+        if abs(excess) > CANCELS * float(np.abs(excesses).sum()):
+            return math.log1p(excess)
+        return small_log_moment(c, losses, masses)
 
     def _unmixed_moment(self, c: float) -> float:
         """Return a bound where there would be too many nodes: r is a mean of e^{u_j}, and its powers are convex."""
