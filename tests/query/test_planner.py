@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,8 +11,9 @@ import sitr
 from sitr.accounting import ZeroConcentrated
 from sitr.errors import InvalidArgument, NotAllowed
 from sitr.query.designs import Total
-from sitr.query.facts import Facts
+from sitr.query.facts import Facts, chosen_bound
 from sitr.query.measurements import Bins, Distinct, Groups, Ranks, Sums, Units
+from sitr.query.noise import LARGEST
 from sitr.query.planner import Target, plan
 from sitr.query.query import Grouping, Limits, Query
 from sitr.tables.expressions import Column
@@ -237,3 +239,55 @@ def test_a_unit_is_counted_once_in_each_public_group_at_most(keys, groups):
     """Four rows may be in no more groups than there are; twelve times the noise was paid without need."""
     counted = next(one for one in planned({"u": sitr.count_units()}, keys).measurements if isinstance(one, Units))
     assert counted.noise.scale == pytest.approx(groups, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "degree", "fewest"),
+    [(sitr.mean("cost"), 1, 128), (sitr.variance("cost"), 2, 128), (sitr.correlation("cost", "far"), 4, 31)],
+)
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("reach", [4, 8])
+def test_a_grid_is_as_fine_as_the_noise_that_can_be_drawn(aggregate, degree, fewest, kind, reach):
+    """Up to a quarter of it; a step of floats is a power of two, so that bounds may be half as many apart as allowed."""
+    columns = {name: {"type": "float", "bounds": [0, 1024]} for name in ("cost", "far")}
+    declared = _with(columns, adjacency="replace_one" if reach == 8 else "add_remove")
+    found = []
+    for steps in np.geomspace(fewest, 2 * fewest, 60) ** degree:
+        scale = LARGEST[kind] / (4 * reach * steps)  # of the noise on a row, at which so many steps can be drawn
+        target = Target(1 / scale, 0.0) if kind == "laplace" else Target(None, 1e-6, 1 / (2 * scale**2))
+        (made,) = planned({"x": aggregate}, target=target, declared=declared).measurements
+        found.append(made.noise.mechanism(1).scale / LARGEST[kind])
+    assert max(found) == pytest.approx(1 / 4, rel=0.1)
+    assert max(found) <= 1 / 4 * (1 + 1e-9)
+    assert min(found) > 1 / 4 / 2.1**degree
+
+
+def test_bounds_are_two_steps_apart_at_least():
+    """Also at a price at which fewer are all that the samplers would draw with room to spare."""
+    declared = clinic.declared(tables={"visits": clinic.VISITS | {"max_rows_per_unit": 400}})
+    (made,) = planned({"m": sitr.mean("age")}, target=Target(1e-9, 0.0), declared=declared).measurements
+    assert made.widths == {"x0_0": 2}
+    assert made.noise.mechanism(2).scale == 2 * 400 / 1e-9
+
+
+@pytest.mark.parametrize(("groups", "most"), [(1, 2**16), (16, 2**16), (17, 2**20 // 17), (2**12, 2**8), (2**13, 2**8)])
+def test_a_histogram_for_quantiles_has_as_many_cells_as_the_groups_leave_it(groups, most):
+    """All groups together have 2^20, each has 2^8 at least, and the mechanism takes 2^16 of one at most."""
+    wards = Grouping("ward", Column("ward"), tuple(map(str, range(groups))))
+    for distance in (most - 1, most):
+        declared = _with({"far": {"type": "integer", "bounds": [0, distance]}})
+        made = plan(Query(Scan("visits"), (wards,), {"m": sitr.median("far")}), declared, ONE, Facts())
+        (ranks,) = made.measurements
+        assert ranks.mechanism.cells == (most if distance < most else most // 2 + 1)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 1e-2, 1.0, 50.0])
+def test_what_is_kept_of_a_unit_weighs_a_price_in_rho_as_that_in_epsilon(rho):
+    """ρ is ε²/2 of the same noise over the reach, as far as the choice of a bound goes."""
+    declared = clinic.declared(tables={"visits": clinic.VISITS | {"max_rows_per_unit": 100}})
+    facts = Facts(units=1000, rows=20_000)
+    aggregates = {"n": sitr.count(), "u": sitr.count_units()}
+    made = planned(aggregates, target=Target(None, 1e-6, rho), declared=declared, facts=facts)
+    same = planned(aggregates, target=Target(math.sqrt(2 * rho), 1e-6), declared=declared, facts=facts)
+    assert made.bound == same.bound
+    assert made.bound == chosen_bound(facts, 100, 2 / math.sqrt(2 * rho), 1)

@@ -202,13 +202,13 @@ class _Planner:
         if limits.max_rows_per_unit is None and not limits.by_group and one_in_group:
             return Bound(groups=most if self.selects else min(most, self._known_groups()), rows_per_group=1)
         if limits.max_rows_per_unit is None and not limits.by_group:
-            cost = epsilon if epsilon is not None else math.sqrt(2 * (rho or 1.0))
+            cost = epsilon if rho is None else math.sqrt(2 * rho)
             noise = ratio("laplace", (cost or 1.0) / max(self.layout.parts, 1))
             return chosen_bound(self.facts, most, noise, self._known_groups())
         return limits.bound(most, one_in_group=one_in_group)
 
     def _known_groups(self) -> int:
-        return math.prod(len(key.known or (0,)) for key in self.keys)
+        return math.prod(len(key.known or (None,)) for key in self.keys)
 
     def _reach(self, *, per_group: int | None = None) -> Reach:
         """How far a unit moves counts of rows, or with `per_group` what it has at most so many of in a group."""
@@ -217,7 +217,7 @@ class _Planner:
         if per_group is not None:
             groups = self.bound.most_groups
             if not self.selects:
-                groups = min(groups, max(self._known_groups(), 1))
+                groups = min(groups, self._known_groups())
             return Reach(groups * per_group, math.sqrt(groups) * per_group).doubled(self.declared.adjacency)
         return Reach(self.bound.l1, self.bound.l2).doubled(self.declared.adjacency)
 
@@ -248,8 +248,9 @@ class _Planner:
         return Noise(self.kind, self.cost, reach, unit, self.declared.adjacency)
 
     def _sums(self, design: Design, values: Mapping[str, tuple[Expression, Any]]) -> Sums:
-        finest = self._finest(max(sum(design.degrees), 1))
-        counted = max(design.degrees, default=0) == 0  # whether it is there is all that is asked of a value
+        degree = sum(design.degrees)
+        finest = self._finest(max(degree, 1))
+        counted = degree == 0  # whether it is there is all that is asked of a value
         measures = {
             name: Measure(value, THERE) if counted else self._measure(value, bounds, finest)
             for name, (value, bounds) in values.items()
@@ -267,8 +268,8 @@ class _Planner:
 
     def _drawable(self) -> float:
         """How many steps a row may have: the samplers draw the noise that covers it."""
-        reach = self._reach()
-        return LARGEST[self.kind] / (4 * max(reach.l1, reach.l2) * max(ratio(self.kind, self.cost), 1.0))
+        reach = self._reach().l1  # the larger one
+        return LARGEST[self.kind] / (4 * reach * max(ratio(self.kind, self.cost), 1.0))
 
     def _measure(self, value: Expression, bounds: Any, finest: int) -> Measure:
         try:
@@ -301,7 +302,7 @@ class _Planner:
     def _ranks(self, wanted: tuple[tuple[str, Aggregate], ...]) -> Ranks:
         first = wanted[0][1]
         assert first.value is not None
-        cells = min(max(CELLS // max(self._known_groups(), 1), FEWEST_CELLS), MOST_CELLS)
+        cells = min(max(CELLS // self._known_groups(), FEWEST_CELLS), MOST_CELLS)
         measure = self._measure(first.value, first.bounds, cells - 1)
         mechanism = histogram_quantiles(
             q=[one.q or 0.0 for _, one in wanted],
