@@ -1,5 +1,6 @@
 """The emitter: rows that engines fail on are missing instead, and a unit is bounded."""
 
+import itertools
 from datetime import UTC, date, datetime
 
 import pyarrow
@@ -13,7 +14,7 @@ from sitr.tables.declaration import Declaration
 from sitr.tables.duckdb import MOST_PLACES
 from sitr.tables.expressions import Column, Comparison, Constant
 from sitr.tables.relations import Scan
-from sitr.tables.tally import Key, Tally
+from sitr.tables.tally import Key, Measure, Tally
 from tests.tables import clinic, engines
 from tests.tables.conftest import PARAMS
 from tests.tables.exact import database, exact
@@ -72,6 +73,20 @@ def test_rows_that_match_nothing_are_counted_beside_a_column_that_they_lack():
         joined = one.table("visits").join("wards", "ward", keep=True)
         question = joined.aggregate(n=sitr.count(), m=sitr.mean("beds")).bounded(max_rows_per_unit=4)
         assert exact(question, "n") == [600.0]  # ward "c" is not among the wards
+
+
+def test_a_moment_of_two_values_leaves_out_rows_that_lack_one_of_them():
+    """Whatever its powers: a row without y is not in the sum of x, since both are measured of rows that have both."""
+    pairs = [(1, 2), (3, None), (None, 5), (None, None), (4, 7), (0, 9)]
+    table = pyarrow.table({name: [pair[at] for pair in pairs] for at, name in enumerate("xy")})
+    with database({name: {"type": "integer", "bounds": [0, 9]} for name in "xy"}, table) as one:
+        schema = one.declared.tables["t"].schema
+        measures = {name: Measure(Column(name), schema[name].within(None)) for name in "xy"}
+        powers = list(itertools.product(range(3), repeat=2))
+        tally = Tally(Scan("t"), (), None, measures, tuple((("x", a), ("y", b)) for a, b in powers))
+        (found,) = one.source.run(tally).to_pylist()
+    whole = [(x, y) for x, y in pairs if x is not None and y is not None]
+    assert [int(found[f"sum{at}"]) for at in range(9)] == [sum(x**a * y**b for x, y in whole) for a, b in powers]
 
 
 def test_a_moment_with_a_zone_is_read_on_the_wall():
