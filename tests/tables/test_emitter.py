@@ -89,6 +89,17 @@ def test_a_moment_of_two_values_leaves_out_rows_that_lack_one_of_them():
     assert [int(found[f"sum{at}"]) for at in range(9)] == [sum(x**a * y**b for x, y in whole) for a, b in powers]
 
 
+def test_rows_of_a_unit_cancel_before_their_sum_is_clipped():
+    """Each row alone may be far outside the bounds of the sum, to either side."""
+    rows = {"a": [-90, 93], "b": [95, -91], "c": [-7, -60], "d": [50, 80], "e": [6]}
+    pairs = [(who, amount) for who, amounts in rows.items() for amount in amounts]
+    columns = {"who": {"type": "string"}, "amount": {"type": "integer", "bounds": [-100, 100]}}
+    table = pyarrow.table({name: [pair[at] for pair in pairs] for at, name in enumerate(columns)})
+    with database(columns, table, unit="who", max_rows_per_unit=2) as one:
+        totals = one.table("t").per_unit(total=sitr.sum("amount", bounds=(0, 10)))
+        assert exact(totals.aggregate(x=sitr.sum("total"))) == [3 + 4 + 0 + 10 + 6]
+
+
 def test_a_moment_with_a_zone_is_read_on_the_wall():
     table = pyarrow.table({"d": pyarrow.array([datetime(2024, 1, 1, 22, tzinfo=UTC)], pyarrow.timestamp("us", "UTC"))})
     content = {"sitr": 1, "name": "d", "time_zone": "Asia/Riyadh", "budgets": {"d": {"epsilon": 9.0}},
