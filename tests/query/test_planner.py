@@ -13,11 +13,12 @@ from sitr.errors import InvalidArgument, NotAllowed
 from sitr.query.designs import Total
 from sitr.query.facts import Facts, chosen_bound
 from sitr.query.measurements import Bins, Distinct, Groups, Ranks, Sums, Units
-from sitr.query.noise import LARGEST
+from sitr.query.noise import LARGEST, Reach
 from sitr.query.planner import Target, plan
 from sitr.query.query import Grouping, Limits, Query
 from sitr.tables.expressions import Column
 from sitr.tables.relations import PerUnit, Scan, UnitAggregate
+from sitr.tables.tally import Bound
 from tests.tables import clinic
 
 DECLARED = clinic.declared()
@@ -165,6 +166,17 @@ def test_one_number_of_each_unit_needs_one_row_of_it():
     assert made.bound.rows == 1
 
 
+@pytest.mark.parametrize(("keys", "groups"), [(("region",), 4), (("region", "ward"), 40), (("urgent", "region"), 8)])
+def test_a_unit_whose_rows_were_added_up_by_the_keys_has_one_in_each_group(keys, groups):
+    """So that it moves no count by more than 1, and no more of them than there are, where they are public."""
+    declared = clinic.declared(tables={"visits": clinic.VISITS | {"max_rows_per_unit": 40}})
+    total = PerUnit(Scan("visits"), keys, (("total", UnitAggregate("sum", Column("cost"), (0, 5000))),))
+    groupings = tuple(Grouping(name, Column(name)) for name in keys)
+    made = plan(Query(total, groupings, {"m": sitr.mean("total")}), declared, ONE, Facts())
+    assert made.bound == Bound(groups=groups, rows_per_group=1)
+    assert made.measurements[-1].noise.reach == Reach(groups, math.sqrt(groups))
+
+
 def _with(columns, **privacy):
     visits = clinic.VISITS | {"columns": clinic.VISITS["columns"] | columns}
     return clinic.declared(tables={"visits": visits}, privacy=privacy or {"delta": 1e-6})
@@ -248,7 +260,7 @@ def test_a_unit_is_counted_once_in_each_public_group_at_most(keys, groups):
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("reach", [4, 8])
 def test_a_grid_is_as_fine_as_the_noise_that_can_be_drawn(aggregate, degree, fewest, kind, reach):
-    """Up to a quarter of it; a step of floats is a power of two, so that bounds may be half as many apart as allowed."""
+    """Up to a quarter of it; steps of floats are powers of two, so that bounds may be half as many apart as allowed."""
     columns = {name: {"type": "float", "bounds": [0, 1024]} for name in ("cost", "far")}
     declared = _with(columns, adjacency="replace_one" if reach == 8 else "add_remove")
     found = []
