@@ -1,6 +1,7 @@
 """The emitter: rows that engines fail on are missing instead, and a unit is bounded."""
 
 import itertools
+import math
 from datetime import UTC, date, datetime
 
 import pyarrow
@@ -12,6 +13,7 @@ from sitr.query.sql.postprocessing import COMPARED
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from sitr.tables.duckdb import MOST_PLACES
+from sitr.tables.emitter import PRIME
 from sitr.tables.expressions import Column, Comparison, Constant
 from sitr.tables.relations import Scan
 from sitr.tables.tally import Key, Measure, Tally
@@ -116,6 +118,12 @@ def test_no_more_rows_of_a_unit_are_kept_than_its_bound(most):
         assert sum(exact(question.bounded(max_rows_per_unit=most))) == 200 * most
         by_group = question.bounded(max_groups_per_unit=1, max_rows_per_group=most)
         assert 200 <= sum(exact(by_group)) <= 200 * most
+
+
+def test_ids_are_mixed_over_a_prime_field():
+    """Where a product with a key takes no two ids to one, as it would if there were divisors; and nothing overflows."""
+    assert all(PRIME % divisor for divisor in range(2, math.isqrt(PRIME) + 1))
+    assert 2 * PRIME**2 < 2**63
 
 
 def test_public_texts_go_by_their_places_and_come_back_as_texts():
