@@ -115,6 +115,53 @@ def test_units_of_chosen_groups_are_counted_by_the_choice():
     assert (kinds(both), both.places) == (["Groups", "Sums"], {"u": 0, "n": 1})
 
 
+@pytest.mark.parametrize(("most", "kind", "part"), [(1, "laplace", 1.0), (50, "gaussian", 0.5)])
+@pytest.mark.parametrize("aggregate", [sitr.count(), sitr.mean("cost"), sitr.count_units()])
+def test_a_choice_of_groups_has_all_of_delta_or_half_of_it_where_noise_needs_one(most, kind, part, aggregate):
+    declared = clinic.declared(tables={"visits": clinic.VISITS | {"max_rows_per_unit": most}})
+    limits = Limits(max_groups_per_unit=most, max_rows_per_group=1)
+    made = planned({"a": aggregate, "n": sitr.count()}, keys=("ward",), limits=limits, declared=declared)
+    assert made.kind == kind
+    assert made.event.epsilon(delta=ONE.delta).upper <= ONE.epsilon * (1 + 1e-9)
+    assert made.measurements[0].event.delta(epsilon=ONE.epsilon).upper == pytest.approx(part * ONE.delta, rel=0.05)
+
+
+ASKED = [
+    sitr.count(), sitr.count("level"), sitr.count_units(), sitr.count_distinct("ward"), sitr.mean("level"),
+    sitr.sum("level"), sitr.median("level"), sitr.histogram("level", [-1, 0, 1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("aggregate", ASKED, ids=str)
+@pytest.mark.parametrize("keys", [(), ("ward",)])
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+def test_rows_that_are_units_cost_what_units_of_one_row_do(aggregate, keys, adjacency):
+    columns = clinic.LABS["columns"] | {"who": {"type": "integer"}}
+    named = {"unit": "who", "max_rows_per_unit": 1, "columns": columns}
+    declared = clinic.declared(tables={"rows": clinic.LABS, "people": named}, privacy={"adjacency": adjacency})
+    target = Target(1.0, 1e-6)
+    rows, people = (
+        planned({"x": aggregate}, keys, target, table=name, declared=declared) for name in ("rows", "people")
+    )
+    assert rows.bound is None
+    assert [one.event for one in rows.measurements] == [one.event for one in people.measurements]
+    assert rows.event == people.event
+
+
+def test_the_engine_is_asked_for_what_is_measured_and_nothing_else():
+    for table, column in (("labs", "level"), ("visits", "cost")):
+        made = planned({"m": sitr.mean(column), "v": sitr.variance(column, bounds=(0, 1))}, table=table)
+        assert made.tally.sums == tuple(powers for one in made.measurements for powers in one.design.sums)
+        assert not made.tally.units
+
+
+def test_a_histogram_of_what_is_computed_leaves_a_column_of_any_name_alone():
+    columns = {name: {"type": "integer", "bounds": [0, 9]} for name in ("value", "value_")}
+    made = planned({"h": sitr.histogram(Column("value") + Column("value_"), [0, 9, 18])}, declared=_with(columns))
+    ((name, _),) = made.measurements[0].tally.relation.source.columns
+    assert name not in made.query.relation.schema(_with(columns))
+
+
 def test_chosen_groups_need_a_delta_and_an_epsilon():
     for target in (Target(1.0, 0.0), Target(None, 1e-6, 0.1)):
         with pytest.raises(NotAllowed, match="groups are not public"):
@@ -133,6 +180,15 @@ def test_chosen_groups_need_a_delta_and_an_epsilon():
 def test_a_price_that_is_none_is_refused(price, message):
     with pytest.raises(InvalidArgument, match=message):
         Target.of(DECLARED, price.get("epsilon"), price.get("delta"), price.get("rho"))
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("epsilon", 1e-9, 1e4), ("rho", 1e-18, 1e8)])
+def test_a_price_is_as_low_or_high_as_any_noise_that_is_drawn(name, least, most):
+    for price in (least, most):
+        assert getattr(Target.of(DECLARED, **{"epsilon": None, "delta": 0.5, "rho": None, name: price}), name) == price
+    for price in (least * (1 - 1e-9), most * (1 + 1e-9)):
+        with pytest.raises(InvalidArgument, match=f"{name}="):
+            Target.of(DECLARED, **{"epsilon": None, "delta": 0.5, "rho": None, name: price})
 
 
 def test_the_declared_delta_stands_in():
@@ -158,6 +214,10 @@ def test_bounds_of_a_query_only_tighten():
     measure = planned({"m": sitr.mean("cost", bounds=(-500, 100.5))}).measurements[0].measures["x0_0"]
     assert measure.grid.ends[0] == 0
     assert 100.4 < measure.grid.ends[1] <= 100.5
+    for name, lower, upper in (("cost", 2.25, 100.5), ("paid", 2.251, 100.509), ("change", -3.75, -1.5)):
+        measure = planned({"m": sitr.mean(name, bounds=(lower, upper))}).measurements[0].measures["x0_0"]
+        assert lower <= measure.grid.ends[0] < lower + 0.01
+        assert upper - 0.01 < measure.grid.ends[1] <= upper
 
 
 def test_one_number_of_each_unit_needs_one_row_of_it():
@@ -175,6 +235,10 @@ def test_a_unit_whose_rows_were_added_up_by_the_keys_has_one_in_each_group(keys,
     made = plan(Query(total, groupings, {"m": sitr.mean("total")}), declared, ONE, Facts())
     assert made.bound == Bound(groups=groups, rows_per_group=1)
     assert made.measurements[-1].noise.reach == Reach(groups, math.sqrt(groups))
+    limited = Query(total, groupings, {"m": sitr.mean("total")}, Limits(max_groups_per_unit=3))
+    assert plan(limited, declared, ONE, Facts()).bound == Bound(groups=3, rows_per_group=1)
+    limited = Query(total, groupings, {"m": sitr.mean("total")}, Limits(max_rows_per_unit=2))
+    assert plan(limited, declared, ONE, Facts()).bound == Bound(rows=2)
 
 
 def _with(columns, **privacy):

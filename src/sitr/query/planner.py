@@ -114,7 +114,7 @@ class Plan:
     @property
     def groups(self) -> int | None:
         """How many groups the answer has, where that is public."""
-        return None if self.selects else math.prod(len(key.known or ()) for key in self.keys)
+        return None if self.selects else math.prod(len(key.known) for key in self.keys if key.known is not None)
 
 
 def plan(query: Query, declared: Declaration, target: Target, facts: Facts) -> Plan:
@@ -185,7 +185,7 @@ class _Planner:
         if rho is not None:
             return "gaussian", rho / parts
         assert epsilon is not None
-        each = epsilon / parts if epsilon else 1.0
+        each = epsilon / parts  # 0 where all of it goes into the choice of groups: then nothing else is measured
         delta = self.target.delta / 2 if self.selects else self.target.delta
         if not epsilon or delta <= 0 or self.layout.ranks:
             return "laplace", each
@@ -199,13 +199,13 @@ class _Planner:
         if most is None:
             return None
         limits, one_in_group = self.query.limits, self.query.one_in_group()
-        if limits.max_rows_per_unit is None and not limits.by_group and one_in_group:
+        if limits.max_rows_per_unit is not None or limits.by_group:
+            return limits.bound(most, one_in_group=one_in_group)
+        if one_in_group:
             return Bound(groups=most if self.selects else min(most, self._known_groups()), rows_per_group=1)
-        if limits.max_rows_per_unit is None and not limits.by_group:
-            cost = epsilon if rho is None else math.sqrt(2 * rho)
-            noise = ratio("laplace", (cost or 1.0) / max(self.layout.parts, 1))
-            return chosen_bound(self.facts, most, noise, self._known_groups())
-        return limits.bound(most, one_in_group=one_in_group)
+        cost = epsilon if rho is None else math.sqrt(2 * rho)
+        noise = ratio("laplace", (cost or 1.0) / max(self.layout.parts, 1))
+        return chosen_bound(self.facts, most, noise, self._known_groups())
 
     def _known_groups(self) -> int:
         return math.prod(len(key.known or (None,)) for key in self.keys)
@@ -259,8 +259,8 @@ class _Planner:
         if design in self.totals:
             total = Total(design.measures, next(iter(measures.values())).grid.span)
             used = total if total.unit({}) <= self._drawable() else design
-        made = Sums(used, measures, self._noise(self._reach(), 1))
-        return replace(made, noise=self._noise(self._reach(), used.unit(made.widths)))
+        unit = used.unit({name: one.width for name, one in measures.items()})
+        return Sums(used, measures, self._noise(self._reach(), unit))
 
     def _finest(self, degree: int) -> int:
         """How many steps bounds may be apart: no sum over all rows leaves 64 bits, and the noise can be drawn."""
@@ -354,7 +354,7 @@ def _layout(query: Query, schema: Mapping[str, Domain], *, selects: bool) -> tup
     ranks = tuple(tuple(wanted) for wanted in by_value.values())
     places = {name: place for place, (_, _, names) in enumerate(designs) for name in names}
     after = len(designs)
-    places |= {name: after for name, one in asked if one.kind == "count_units" and units}
+    places |= {name: after for name, one in asked if one.kind == "count_units"}
     after += units
     places |= {name: after + place for place, (name, _) in enumerate((*distinct, *bins))}
     after += len(distinct) + len(bins)
