@@ -60,6 +60,15 @@ def test_whoever_reads_no_further_leaves_nothing_open(fresh_durable):
             schema.block.drop(connection)
 
 
+def test_a_closed_ledger_has_no_connection_open(fresh_durable):
+    used = []
+    with Ledger.open(fresh_durable()) as ledger:
+        ledger.store._with_driver(used.append)
+        used[0].execute("SELECT 1")
+    with pytest.raises(ledger.store.engine.dialect.loaded_dbapi.Error, match="closed"):
+        used[0].execute("SELECT 1")
+
+
 def test_budgets_are_told_by_name_in_order_and_no_others(clinic):
     for name in ("tax", "school"):
         clinic.create_budget(name, Budget(epsilon=8))

@@ -9,7 +9,8 @@ from sqlalchemy import text
 from sitr.accounting import Gaussian, PureDP
 from sitr.errors import LedgerDamaged, NotPermitted
 from sitr.ledger import Budget, Ledger, verification
-from sitr.ledger.entry import BEFORE_ALL, Entry, canonical, entry_hash
+from sitr.ledger.anchor import write_mark
+from sitr.ledger.entry import BEFORE_ALL, Entry, Head, canonical, entry_hash
 
 TABLES = ("entry", "budget", "block", "answer", "book")
 
@@ -335,6 +336,8 @@ def test_an_anchor_vouches_up_to_its_last_mark_and_only_for_a_book_that_holds(ur
         assert told.anchored.startswith(f"anchored up to entry {ledger.head.seq}, on 20")
         last = ledger.head.seq
     tamper(url, "UPDATE budget SET cost = 0")
+    assert found(url, anchor=tmp_path / "anchor").anchored.startswith(f"the anchor reaches to entry {last}, on 20")
+    write_mark(tmp_path / "anchor", "z", Head(1, ""))  # of another ledger, which comes after this one by name
     assert found(url, anchor=tmp_path / "anchor").anchored.startswith(f"the anchor reaches to entry {last}, on 20")
 
 

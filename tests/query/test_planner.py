@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,12 +11,14 @@ import sitr
 from sitr.accounting import ZeroConcentrated
 from sitr.errors import InvalidArgument, NotAllowed
 from sitr.query.designs import Total
-from sitr.query.facts import Facts
+from sitr.query.facts import Facts, chosen_bound
 from sitr.query.measurements import Bins, Distinct, Groups, Ranks, Sums, Units
+from sitr.query.noise import LARGEST, Reach
 from sitr.query.planner import Target, plan
 from sitr.query.query import Grouping, Limits, Query
 from sitr.tables.expressions import Column
 from sitr.tables.relations import PerUnit, Scan, UnitAggregate
+from sitr.tables.tally import Bound
 from tests.tables import clinic
 
 DECLARED = clinic.declared()
@@ -112,6 +115,53 @@ def test_units_of_chosen_groups_are_counted_by_the_choice():
     assert (kinds(both), both.places) == (["Groups", "Sums"], {"u": 0, "n": 1})
 
 
+@pytest.mark.parametrize(("most", "kind", "part"), [(1, "laplace", 1.0), (50, "gaussian", 0.5)])
+@pytest.mark.parametrize("aggregate", [sitr.count(), sitr.mean("cost"), sitr.count_units()])
+def test_a_choice_of_groups_has_all_of_delta_or_half_of_it_where_noise_needs_one(most, kind, part, aggregate):
+    declared = clinic.declared(tables={"visits": clinic.VISITS | {"max_rows_per_unit": most}})
+    limits = Limits(max_groups_per_unit=most, max_rows_per_group=1)
+    made = planned({"a": aggregate, "n": sitr.count()}, keys=("ward",), limits=limits, declared=declared)
+    assert made.kind == kind
+    assert made.event.epsilon(delta=ONE.delta).upper <= ONE.epsilon * (1 + 1e-9)
+    assert made.measurements[0].event.delta(epsilon=ONE.epsilon).upper == pytest.approx(part * ONE.delta, rel=0.2)
+
+
+ASKED = [
+    sitr.count(), sitr.count("level"), sitr.count_units(), sitr.count_distinct("ward"), sitr.mean("level"),
+    sitr.sum("level"), sitr.median("level"), sitr.histogram("level", [-1, 0, 1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("aggregate", ASKED, ids=str)
+@pytest.mark.parametrize("keys", [(), ("ward",)])
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+def test_rows_that_are_units_cost_what_units_of_one_row_do(aggregate, keys, adjacency):
+    columns = clinic.LABS["columns"] | {"who": {"type": "integer"}}
+    named = {"unit": "who", "max_rows_per_unit": 1, "columns": columns}
+    declared = clinic.declared(tables={"rows": clinic.LABS, "people": named}, privacy={"adjacency": adjacency})
+    target = Target(1.0, 1e-6)
+    rows, people = (
+        planned({"x": aggregate}, keys, target, table=name, declared=declared) for name in ("rows", "people")
+    )
+    assert rows.bound is None
+    assert [one.event for one in rows.measurements] == [one.event for one in people.measurements]
+    assert rows.event == people.event
+
+
+def test_the_engine_is_asked_for_what_is_measured_and_nothing_else():
+    for table, column in (("labs", "level"), ("visits", "cost")):
+        made = planned({"m": sitr.mean(column), "v": sitr.variance(column, bounds=(0, 1))}, table=table)
+        assert made.tally.sums == tuple(powers for one in made.measurements for powers in one.design.sums)
+        assert not made.tally.units
+
+
+def test_a_histogram_of_what_is_computed_leaves_a_column_of_any_name_alone():
+    columns = {name: {"type": "integer", "bounds": [0, 9]} for name in ("value", "value_")}
+    made = planned({"h": sitr.histogram(Column("value") + Column("value_"), [0, 9, 18])}, declared=_with(columns))
+    ((name, _),) = made.measurements[0].tally.relation.source.columns
+    assert name not in made.query.relation.schema(_with(columns))
+
+
 def test_chosen_groups_need_a_delta_and_an_epsilon():
     for target in (Target(1.0, 0.0), Target(None, 1e-6, 0.1)):
         with pytest.raises(NotAllowed, match="groups are not public"):
@@ -130,6 +180,15 @@ def test_chosen_groups_need_a_delta_and_an_epsilon():
 def test_a_price_that_is_none_is_refused(price, message):
     with pytest.raises(InvalidArgument, match=message):
         Target.of(DECLARED, price.get("epsilon"), price.get("delta"), price.get("rho"))
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("epsilon", 1e-9, 1e4), ("rho", 1e-18, 1e8)])
+def test_a_price_is_as_low_or_high_as_any_noise_that_is_drawn(name, least, most):
+    for price in (least, most):
+        assert getattr(Target.of(DECLARED, **{"epsilon": None, "delta": 0.5, "rho": None, name: price}), name) == price
+    for price in (least * (1 - 1e-9), most * (1 + 1e-9)):
+        with pytest.raises(InvalidArgument, match=f"{name}="):
+            Target.of(DECLARED, **{"epsilon": None, "delta": 0.5, "rho": None, name: price})
 
 
 def test_the_declared_delta_stands_in():
@@ -155,12 +214,31 @@ def test_bounds_of_a_query_only_tighten():
     measure = planned({"m": sitr.mean("cost", bounds=(-500, 100.5))}).measurements[0].measures["x0_0"]
     assert measure.grid.ends[0] == 0
     assert 100.4 < measure.grid.ends[1] <= 100.5
+    for name, lower, upper in (("cost", 2.25, 100.5), ("paid", 2.251, 100.509), ("change", -3.75, -1.5)):
+        measure = planned({"m": sitr.mean(name, bounds=(lower, upper))}).measurements[0].measures["x0_0"]
+        assert lower <= measure.grid.ends[0] < lower + 0.01
+        assert upper - 0.01 < measure.grid.ends[1] <= upper
 
 
 def test_one_number_of_each_unit_needs_one_row_of_it():
     total = PerUnit(Scan("visits"), (), (("total", UnitAggregate("sum", Column("cost"), (0, 5000))),))
     made = plan(Query(total, (), {"m": sitr.mean("total")}), DECLARED, ONE, Facts())
     assert made.bound.rows == 1
+
+
+@pytest.mark.parametrize(("keys", "groups"), [(("region",), 4), (("region", "ward"), 40), (("urgent", "region"), 8)])
+def test_a_unit_whose_rows_were_added_up_by_the_keys_has_one_in_each_group(keys, groups):
+    """So that it moves no count by more than 1, and no more of them than there are, where they are public."""
+    declared = clinic.declared(tables={"visits": clinic.VISITS | {"max_rows_per_unit": 40}})
+    total = PerUnit(Scan("visits"), keys, (("total", UnitAggregate("sum", Column("cost"), (0, 5000))),))
+    groupings = tuple(Grouping(name, Column(name)) for name in keys)
+    made = plan(Query(total, groupings, {"m": sitr.mean("total")}), declared, ONE, Facts())
+    assert made.bound == Bound(groups=groups, rows_per_group=1)
+    assert made.measurements[-1].noise.reach == Reach(groups, math.sqrt(groups))
+    limited = Query(total, groupings, {"m": sitr.mean("total")}, Limits(max_groups_per_unit=3))
+    assert plan(limited, declared, ONE, Facts()).bound == Bound(groups=3, rows_per_group=1)
+    limited = Query(total, groupings, {"m": sitr.mean("total")}, Limits(max_rows_per_unit=2))
+    assert plan(limited, declared, ONE, Facts()).bound == Bound(rows=2)
 
 
 def _with(columns, **privacy):
@@ -237,3 +315,55 @@ def test_a_unit_is_counted_once_in_each_public_group_at_most(keys, groups):
     """Four rows may be in no more groups than there are; twelve times the noise was paid without need."""
     counted = next(one for one in planned({"u": sitr.count_units()}, keys).measurements if isinstance(one, Units))
     assert counted.noise.scale == pytest.approx(groups, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "degree", "fewest"),
+    [(sitr.mean("cost"), 1, 128), (sitr.variance("cost"), 2, 128), (sitr.correlation("cost", "far"), 4, 31)],
+)
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("reach", [4, 8])
+def test_a_grid_is_as_fine_as_the_noise_that_can_be_drawn(aggregate, degree, fewest, kind, reach):
+    """Up to a quarter of it; steps of floats are powers of two, so that bounds may be half as many apart as allowed."""
+    columns = {name: {"type": "float", "bounds": [0, 1024]} for name in ("cost", "far")}
+    declared = _with(columns, adjacency="replace_one" if reach == 8 else "add_remove")
+    found = []
+    for steps in np.geomspace(fewest, 2 * fewest, 60) ** degree:
+        scale = LARGEST[kind] / (4 * reach * steps)  # of the noise on a row, at which so many steps can be drawn
+        target = Target(1 / scale, 0.0) if kind == "laplace" else Target(None, 1e-6, 1 / (2 * scale**2))
+        (made,) = planned({"x": aggregate}, target=target, declared=declared).measurements
+        found.append(made.noise.mechanism(1).scale / LARGEST[kind])
+    assert max(found) == pytest.approx(1 / 4, rel=0.1)
+    assert max(found) <= 1 / 4 * (1 + 1e-9)
+    assert min(found) > 1 / 4 / 2.1**degree
+
+
+def test_bounds_are_two_steps_apart_at_least():
+    """Also at a price at which fewer are all that the samplers would draw with room to spare."""
+    declared = clinic.declared(tables={"visits": clinic.VISITS | {"max_rows_per_unit": 400}})
+    (made,) = planned({"m": sitr.mean("age")}, target=Target(1e-9, 0.0), declared=declared).measurements
+    assert made.widths == {"x0_0": 2}
+    assert made.noise.mechanism(2).scale == 2 * 400 / 1e-9
+
+
+@pytest.mark.parametrize(("groups", "most"), [(1, 2**16), (16, 2**16), (17, 2**20 // 17), (2**12, 2**8), (2**13, 2**8)])
+def test_a_histogram_for_quantiles_has_as_many_cells_as_the_groups_leave_it(groups, most):
+    """All groups together have 2^20, each has 2^8 at least, and the mechanism takes 2^16 of one at most."""
+    wards = Grouping("ward", Column("ward"), tuple(map(str, range(groups))))
+    for distance in (most - 1, most):
+        declared = _with({"far": {"type": "integer", "bounds": [0, distance]}})
+        made = plan(Query(Scan("visits"), (wards,), {"m": sitr.median("far")}), declared, ONE, Facts())
+        (ranks,) = made.measurements
+        assert ranks.mechanism.cells == (most if distance < most else most // 2 + 1)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 1e-2, 1.0, 50.0])
+def test_what_is_kept_of_a_unit_weighs_a_price_in_rho_as_that_in_epsilon(rho):
+    """ρ is ε²/2 of the same noise over the reach, as far as the choice of a bound goes."""
+    declared = clinic.declared(tables={"visits": clinic.VISITS | {"max_rows_per_unit": 100}})
+    facts = Facts(units=1000, rows=20_000)
+    aggregates = {"n": sitr.count(), "u": sitr.count_units()}
+    made = planned(aggregates, target=Target(None, 1e-6, rho), declared=declared, facts=facts)
+    same = planned(aggregates, target=Target(math.sqrt(2 * rho), 1e-6), declared=declared, facts=facts)
+    assert made.bound == same.bound
+    assert made.bound == chosen_bound(facts, 100, 2 / math.sqrt(2 * rho), 1)

@@ -1,5 +1,7 @@
 """The emitter: rows that engines fail on are missing instead, and a unit is bounded."""
 
+import itertools
+import math
 from datetime import UTC, date, datetime
 
 import pyarrow
@@ -11,9 +13,10 @@ from sitr.query.sql.postprocessing import COMPARED
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from sitr.tables.duckdb import MOST_PLACES
+from sitr.tables.emitter import PRIME
 from sitr.tables.expressions import Column, Comparison, Constant
 from sitr.tables.relations import Scan
-from sitr.tables.tally import Key, Tally
+from sitr.tables.tally import Key, Measure, Tally
 from tests.tables import clinic, engines
 from tests.tables.conftest import PARAMS
 from tests.tables.exact import database, exact
@@ -74,6 +77,31 @@ def test_rows_that_match_nothing_are_counted_beside_a_column_that_they_lack():
         assert exact(question, "n") == [600.0]  # ward "c" is not among the wards
 
 
+def test_a_moment_of_two_values_leaves_out_rows_that_lack_one_of_them():
+    """Whatever its powers: a row without y is not in the sum of x, since both are measured of rows that have both."""
+    pairs = [(1, 2), (3, None), (None, 5), (None, None), (4, 7), (0, 9)]
+    table = pyarrow.table({name: [pair[at] for pair in pairs] for at, name in enumerate("xy")})
+    with database({name: {"type": "integer", "bounds": [0, 9]} for name in "xy"}, table) as one:
+        schema = one.declared.tables["t"].schema
+        measures = {name: Measure(Column(name), schema[name].within(None)) for name in "xy"}
+        powers = list(itertools.product(range(3), repeat=2))
+        tally = Tally(Scan("t"), (), None, measures, tuple((("x", a), ("y", b)) for a, b in powers))
+        (found,) = one.source.run(tally).to_pylist()
+    whole = [(x, y) for x, y in pairs if x is not None and y is not None]
+    assert [int(found[f"sum{at}"]) for at in range(9)] == [sum(x**a * y**b for x, y in whole) for a, b in powers]
+
+
+def test_rows_of_a_unit_cancel_before_their_sum_is_clipped():
+    """Each row alone may be far outside the bounds of the sum, to either side."""
+    rows = {"a": [-90, 93], "b": [95, -91], "c": [-7, -60], "d": [50, 80], "e": [6]}
+    pairs = [(who, amount) for who, amounts in rows.items() for amount in amounts]
+    columns = {"who": {"type": "string"}, "amount": {"type": "integer", "bounds": [-100, 100]}}
+    table = pyarrow.table({name: [pair[at] for pair in pairs] for at, name in enumerate(columns)})
+    with database(columns, table, unit="who", max_rows_per_unit=2) as one:
+        totals = one.table("t").per_unit(total=sitr.sum("amount", bounds=(0, 10)))
+        assert exact(totals.aggregate(x=sitr.sum("total"))) == [3 + 4 + 0 + 10 + 6]
+
+
 def test_a_moment_with_a_zone_is_read_on_the_wall():
     table = pyarrow.table({"d": pyarrow.array([datetime(2024, 1, 1, 22, tzinfo=UTC)], pyarrow.timestamp("us", "UTC"))})
     content = {"sitr": 1, "name": "d", "time_zone": "Asia/Riyadh", "budgets": {"d": {"epsilon": 9.0}},
@@ -90,6 +118,12 @@ def test_no_more_rows_of_a_unit_are_kept_than_its_bound(most):
         assert sum(exact(question.bounded(max_rows_per_unit=most))) == 200 * most
         by_group = question.bounded(max_groups_per_unit=1, max_rows_per_group=most)
         assert 200 <= sum(exact(by_group)) <= 200 * most
+
+
+def test_ids_are_mixed_over_a_prime_field():
+    """Where a product with a key takes no two ids to one, as it would if there were divisors; and nothing overflows."""
+    assert all(PRIME % divisor for divisor in range(2, math.isqrt(PRIME) + 1))
+    assert 2 * PRIME**2 < 2**63
 
 
 def test_public_texts_go_by_their_places_and_come_back_as_texts():

@@ -434,8 +434,8 @@ class Store(ABC):
         connection.execute(insert(schema.block), row)
 
     def _block(self, connection: Connection, name: str, block: str) -> tuple[int, int]:
-        row = connection.execute(BLOCK, {"asked": name, "part": block}).first()
-        return (row.cost, row.delta) if row else (0, 0)
+        row = connection.execute(BLOCK, {"asked": name, "part": block}).one()
+        return row.cost, row.delta
 
     def _give_back(self, connection: Connection, charge: Charge) -> None:
         budget, block = schema.budget.c, schema.block.c
@@ -452,11 +452,7 @@ class Store(ABC):
         connection.execute(update(schema.budget).where(budget.name == charge.name), peaks)
 
 
-TOTALS = (
-    select(schema.budget)
-    .where(schema.budget.c.name.in_(bindparam("names", expanding=True)))
-    .order_by(schema.budget.c.name)
-)
+TOTALS = select(schema.budget).where(schema.budget.c.name.in_(bindparam("names"))).order_by(schema.budget.c.name)
 PAGE = select(schema.entry).where(schema.entry.c.seq > bindparam("after")).order_by(schema.entry.c.seq).limit(PAGE_SIZE)
 OPERATION = select(schema.entry).where(schema.entry.c.operation == bindparam("asked")).order_by(schema.entry.c.seq)
 BLOCK = select(schema.block.c.cost, schema.block.c.delta).where(

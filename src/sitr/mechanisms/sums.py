@@ -385,7 +385,8 @@ class _Target:
         """Return about the noise over the sensitivity that so many statistics need, to choose the grid by."""
         if self.rho is not None:
             return math.sqrt(count / (2 * self.rho))
-        if self.delta is None and self.epsilon is not None:
+        assert self.epsilon is not None
+        if self.delta is None:
             return (1 if joint else count) / self.epsilon
         return self._calibrated(lambda noise: Gaussian(noise) * count)
 

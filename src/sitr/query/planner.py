@@ -114,7 +114,7 @@ class Plan:
     @property
     def groups(self) -> int | None:
         """How many groups the answer has, where that is public."""
-        return None if self.selects else math.prod(len(key.known or ()) for key in self.keys)
+        return None if self.selects else math.prod(len(key.known) for key in self.keys if key.known is not None)
 
 
 def plan(query: Query, declared: Declaration, target: Target, facts: Facts) -> Plan:
@@ -185,7 +185,7 @@ class _Planner:
         if rho is not None:
             return "gaussian", rho / parts
         assert epsilon is not None
-        each = epsilon / parts if epsilon else 1.0
+        each = epsilon / parts  # 0 where all of it goes into the choice of groups: then nothing else is measured
         delta = self.target.delta / 2 if self.selects else self.target.delta
         if not epsilon or delta <= 0 or self.layout.ranks:
             return "laplace", each
@@ -199,16 +199,16 @@ class _Planner:
         if most is None:
             return None
         limits, one_in_group = self.query.limits, self.query.one_in_group()
-        if limits.max_rows_per_unit is None and not limits.by_group and one_in_group:
+        if limits.max_rows_per_unit is not None or limits.by_group:
+            return limits.bound(most, one_in_group=one_in_group)
+        if one_in_group:
             return Bound(groups=most if self.selects else min(most, self._known_groups()), rows_per_group=1)
-        if limits.max_rows_per_unit is None and not limits.by_group:
-            cost = epsilon if epsilon is not None else math.sqrt(2 * (rho or 1.0))
-            noise = ratio("laplace", (cost or 1.0) / max(self.layout.parts, 1))
-            return chosen_bound(self.facts, most, noise, self._known_groups())
-        return limits.bound(most, one_in_group=one_in_group)
+        cost = epsilon if rho is None else math.sqrt(2 * rho)
+        noise = ratio("laplace", (cost or 1.0) / max(self.layout.parts, 1))
+        return chosen_bound(self.facts, most, noise, self._known_groups())
 
     def _known_groups(self) -> int:
-        return math.prod(len(key.known or (0,)) for key in self.keys)
+        return math.prod(len(key.known or (None,)) for key in self.keys)
 
     def _reach(self, *, per_group: int | None = None) -> Reach:
         """How far a unit moves counts of rows, or with `per_group` what it has at most so many of in a group."""
@@ -217,7 +217,7 @@ class _Planner:
         if per_group is not None:
             groups = self.bound.most_groups
             if not self.selects:
-                groups = min(groups, max(self._known_groups(), 1))
+                groups = min(groups, self._known_groups())
             return Reach(groups * per_group, math.sqrt(groups) * per_group).doubled(self.declared.adjacency)
         return Reach(self.bound.l1, self.bound.l2).doubled(self.declared.adjacency)
 
@@ -248,8 +248,9 @@ class _Planner:
         return Noise(self.kind, self.cost, reach, unit, self.declared.adjacency)
 
     def _sums(self, design: Design, values: Mapping[str, tuple[Expression, Any]]) -> Sums:
-        finest = self._finest(max(sum(design.degrees), 1))
-        counted = max(design.degrees, default=0) == 0  # whether it is there is all that is asked of a value
+        degree = sum(design.degrees)
+        finest = self._finest(max(degree, 1))
+        counted = degree == 0  # whether it is there is all that is asked of a value
         measures = {
             name: Measure(value, THERE) if counted else self._measure(value, bounds, finest)
             for name, (value, bounds) in values.items()
@@ -258,8 +259,8 @@ class _Planner:
         if design in self.totals:
             total = Total(design.measures, next(iter(measures.values())).grid.span)
             used = total if total.unit({}) <= self._drawable() else design
-        made = Sums(used, measures, self._noise(self._reach(), 1))
-        return replace(made, noise=self._noise(self._reach(), used.unit(made.widths)))
+        unit = used.unit({name: one.width for name, one in measures.items()})
+        return Sums(used, measures, self._noise(self._reach(), unit))
 
     def _finest(self, degree: int) -> int:
         """How many steps bounds may be apart: no sum over all rows leaves 64 bits, and the noise can be drawn."""
@@ -267,8 +268,8 @@ class _Planner:
 
     def _drawable(self) -> float:
         """How many steps a row may have: the samplers draw the noise that covers it."""
-        reach = self._reach()
-        return LARGEST[self.kind] / (4 * max(reach.l1, reach.l2) * max(ratio(self.kind, self.cost), 1.0))
+        reach = self._reach().l1  # the larger one
+        return LARGEST[self.kind] / (4 * reach * max(ratio(self.kind, self.cost), 1.0))
 
     def _measure(self, value: Expression, bounds: Any, finest: int) -> Measure:
         try:
@@ -301,7 +302,7 @@ class _Planner:
     def _ranks(self, wanted: tuple[tuple[str, Aggregate], ...]) -> Ranks:
         first = wanted[0][1]
         assert first.value is not None
-        cells = min(max(CELLS // max(self._known_groups(), 1), FEWEST_CELLS), MOST_CELLS)
+        cells = min(max(CELLS // self._known_groups(), FEWEST_CELLS), MOST_CELLS)
         measure = self._measure(first.value, first.bounds, cells - 1)
         mechanism = histogram_quantiles(
             q=[one.q or 0.0 for _, one in wanted],
@@ -353,7 +354,7 @@ def _layout(query: Query, schema: Mapping[str, Domain], *, selects: bool) -> tup
     ranks = tuple(tuple(wanted) for wanted in by_value.values())
     places = {name: place for place, (_, _, names) in enumerate(designs) for name in names}
     after = len(designs)
-    places |= {name: after for name, one in asked if one.kind == "count_units" and units}
+    places |= {name: after for name, one in asked if one.kind == "count_units"}
     after += units
     places |= {name: after + place for place, (name, _) in enumerate((*distinct, *bins))}
     after += len(distinct) + len(bins)

@@ -120,8 +120,7 @@ def _wide_gaussian(variance: Fraction, count: int, source: Source) -> Integers:
     bits = math.isqrt(math.floor(variance)).bit_length() - BINS.bit_length()
     width = 1 << bits
     bins = _half_normal_table(variance / width**2).draw(source, count)
-    word = 32 if bits < 32 else 64
-    places = (words(source, word, count) >> (word - bits)).astype(np.int64)
+    places = (words(source, 32, count) >> (32 - bits)).astype(np.int64)  # 20 bits up to `LARGEST_SIGMA`
     top = places * (2 * bins * width + places)
     kept = accepted(top, 2 * variance, source)
     negative = np.unpackbits(words(source, 8, count // 8 + 1))[:count].astype(bool)
