@@ -299,6 +299,12 @@ def test_the_message_says_what_is_missing():
     assert caught.value.do
 
 
+def test_the_message_promises_no_more_than_is_left():
+    book = fill(PureFilter(1.0), PureDP(1 / 3), 1)
+    with pytest.raises(BudgetExceeded, match=r"0.901 requested, 0.666 left, short by 0.235"):
+        book.charge(PureDP(0.9009))
+
+
 # State.
 
 
@@ -743,3 +749,10 @@ def test_limits_on_mu_are_those_whose_promise_is_a_gaussian_that_can_be_stated()
     for beyond in (1.9e-12, 5001.0):
         with pytest.raises(InvalidArgument, match="mu="):
             GDPFilter(beyond)
+
+
+@pytest.mark.parametrize("make", [PureFilter, lambda epsilon: AdvancedFilter(epsilon, 1e-6)])
+def test_limits_on_epsilon_go_up_to_half_of_what_an_event_may_state(make):
+    assert make(5000.0).guarantee().pure(delta_part=True) == pytest.approx(5000.0, rel=1e-9)
+    with pytest.raises(InvalidArgument, match="epsilon="):
+        make(5000.001)

@@ -3,6 +3,7 @@
 import math
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from sitr.accounting import (
     Renyi,
     ZeroConcentrated,
 )
+from sitr.accounting.parts import _ratio
 from sitr.errors import NoSuchGuarantee
 from tests.accounting.helpers import (
     DIGITS,
@@ -94,6 +96,23 @@ def test_a_sampled_composition_costs_less_than_without_sampling(rate):
     inside = Gaussian(2.0) + Laplace(3.0) * 2
     assert PoissonSampled(inside, rate).epsilon(1e-4).lower <= inside.epsilon(1e-4).upper
     assert PoissonSampled(inside, rate).epsilon(1e-4).upper >= PoissonSampled(Gaussian(2.0), rate).epsilon(1e-4).lower
+
+
+@pytest.mark.parametrize("first", [Gaussian(5.0), Laplace(5.0), RandomizedResponse(0.55), ZeroConcentrated(0.02)])
+@pytest.mark.parametrize("other", [Gaussian(1.0), Laplace(1.0), RandomizedResponse(0.8)])
+def test_all_that_is_released_of_a_sample_is_charged(first, other):
+    both, alone = PoissonSampled(first + other, 0.1), PoissonSampled(other, 0.1)
+    for epsilon in (0.0, 0.05):
+        assert both.delta(epsilon).upper >= alone.delta(epsilon).lower
+    assert both.rdp(2) >= alone.rdp(2) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("rho", [0.5, 2.0])
+def test_a_sampled_claim_costs_hardly_more_than_its_profile_sampled(rho):
+    """δ(ln(1 + q(e^ε - 1))) of the sample is q δ(ε) (THEORY 2.7), and that of the claim is known beside."""
+    claim, epsilon = ZeroConcentrated(rho), 4 * rho
+    found = PoissonSampled(claim, 0.1).delta(math.log1p(0.1 * math.expm1(epsilon)))
+    assert found.upper <= 0.1 * claim.delta(epsilon).upper * 1.02
 
 
 def test_a_sampled_claim_costs_at_least_the_mechanism_that_meets_it():
@@ -181,6 +200,18 @@ def test_large_losses_on_one_sample_are_answered(event, delta):
 def test_a_pure_group_has_the_multiple():
     for event in (PureDP(0.5), Laplace(2.0), DiscreteLaplace(2.0), RandomizedResponse(0.7)):
         assert event.group(3).pure() == pytest.approx(3 * event.pure(), rel=1e-12)
+
+
+def test_a_group_whose_loss_is_too_large_for_a_hull_keeps_it():
+    for loss in (200.0, 299.0, 301.0, 400.0):
+        assert LossDistribution([-loss, loss], [math.exp(-loss), 1.0]).group(2).pure() == pytest.approx(
+            2 * loss, rel=1e-12
+        )
+
+
+def test_the_growth_of_a_group_is_continuous_at_0():
+    near, at = _ratio(np.array([1e-12, 0.0]))
+    assert near == pytest.approx(at, rel=1e-11)
 
 
 @pytest.mark.parametrize("event", [RandomizedResponse(0.7), ApproximateDP(1.0, 1e-5), LossDistribution([0.5], [1.0])])

@@ -124,9 +124,7 @@ def _profile_pair(parts: tuple[tuple[Pair, int], ...]) -> Pair:
     least = TINY if unbounded else 0.0
     share = WORK / BLOCKS / len(mixes)
     deltas = np.max([_profile_above(mix, epsilons, high / 20, share) for mix in mixes], axis=0)
-    return hull(
-        [(float(e), min(max(float(d) * (1 + 1e-9), least), 1.0)) for e, d in zip(epsilons, deltas, strict=True)]
-    )
+    return hull([(float(e), max(float(d) * (1 + 1e-9), least)) for e, d in zip(epsilons, deltas, strict=True)])
 
 
 @np.errstate(all="ignore")
@@ -152,7 +150,7 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> Fl
     c = min(saddle_tilt(mix, middle), mix.tilt_limit)
     logs = float(mix.log_mgf(c)) + mix.log_mgf_error(c) + float(log_kappa(c)) - c * epsilons
     bounds = np.exp(np.minimum(logs, 0.0)) * (1 + 1e-9)
-    near = min(float(logs[epsilons.size // 2]) - 2, -1e-3)  # about ln δ: only sets how fine the line is
+    near = float(logs[epsilons.size // 2]) - 2  # about ln δ, under 0 at a saddle: only sets how fine the line is
     at = max(middle, typical)
     line = attempt(lambda: Line(mix, choose_grid(mix, c, at, near, GOAL, most_work=share)), Purse(2 * share))
     if line is None:

@@ -5,7 +5,7 @@ import math
 import pytest
 from mpmath import mp, mpf
 
-from sitr.accounting import Exponential, Gaussian, Laplace, RandomizedResponse
+from sitr.accounting import Exponential, Gaussian, Laplace, PoissonSampled, RandomizedResponse
 from sitr.accounting.engines.closed import closed_form
 from sitr.accounting.engines.mix import Mix
 
@@ -43,6 +43,53 @@ def test_epsilon_is_where_the_truth_is_delta(make, truth, delta):
     with mp.workdps(50):
         assert truth(0.7, found.upper) <= delta <= truth(0.7, found.lower)
     assert found.upper - found.lower <= 1e-9 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon"), [(2.2e-4, 10_493_760.0), (2.19e-4, 10_584_041.0), (4.44e-4, 2_598_482.0), (50.0, 0.7)]
+)
+def test_both_ends_hold_the_truth_far_out_where_the_rounding_of_epsilon_is_magnified(noise, epsilon):
+    found = form(Gaussian(noise))
+    with mp.workdps(500):
+        exact = gaussian_delta(1 / mp.sqrt(mpf(found.mix.m2)), epsilon)
+        assert found.lower(epsilon) <= exact <= found.upper(epsilon)
+
+
+def crossing(holds, low, high):
+    """The first number from which on something holds, by bisection."""
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("event", [Gaussian(0.7), Gaussian(30.0), Laplace(0.7), PoissonSampled(Gaussian(1.0), 0.01)])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_both_ends_of_epsilon_are_nearly_as_narrow_as_the_bounds_on_delta_allow(event, delta):
+    bounds = form(event)
+    found = bounds.epsilon(delta)
+    least = crossing(lambda epsilon: bounds.upper(epsilon) <= delta, 0.0, 100.0)
+    most = crossing(lambda epsilon: bounds.lower(epsilon) < delta, 0.0, 100.0)
+    assert bounds.lower(found.lower) >= delta >= bounds.upper(found.upper)
+    assert found.upper - found.lower <= 1.1 * (least - most) + 1e-13 * least
+
+
+@pytest.mark.parametrize("share", [10 ** (power / 4) for power in range(-46, -30)])
+def test_epsilon_is_found_where_delta_hardly_falls(share):
+    """Close to 0 neighbouring values of δ are the same number, and say nothing of a slope."""
+    bounds = form(Gaussian(1.0))
+    delta = math.exp(bounds.log_delta(0.0)) * (1 - share)
+    found = bounds.epsilon(delta)
+    with mp.workdps(50):
+        assert gaussian_delta(1.0, found.upper) <= delta <= gaussian_delta(1.0, found.lower)
+    assert found.upper <= 2 * share
+
+
+def test_the_law_of_a_group_is_held_as_far_as_its_epsilon_is_blurred():
+    bounds = form(PoissonSampled(Gaussian(5.0), 1e-4).group(100))
+    ((loss, _),) = bounds.mix.parts
+    for epsilon in (0.5, 2.0):
+        assert bounds.upper(epsilon) >= loss.profile(epsilon - loss.blur)
+        assert bounds.lower(epsilon) <= loss.profile(epsilon + loss.blur)
 
 
 def test_nothing_costs_nothing():

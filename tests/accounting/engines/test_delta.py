@@ -8,6 +8,7 @@ from mpmath import mp, mpf
 from sitr.accounting.engines.delta import Failure, Finite, Found, Total
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.losses.atoms import nothing, two_point
+from sitr.accounting.losses.law import UNIT
 from tests.accounting.helpers import law
 
 shares = st.floats(0, 1, exclude_max=True)
@@ -31,6 +32,8 @@ def test_what_is_left_of_a_total_holds_the_exact_rest(mass, total, stated):
         truth = (mpf(total) - mpf(mass)) / (1 - mpf(mass))
     assert least <= max(truth, 0) <= most or truth < 0
     assert 0 <= least <= most
+    if stated:
+        assert most - least <= 32 * UNIT * total / (1 - mass)
 
 
 def test_a_stated_mass_is_exact_and_a_computed_one_is_not():

@@ -1,12 +1,15 @@
 """The choice of engine: whichever answers, the answers agree."""
 
 import math
+from fractions import Fraction
 
 import pytest
 
+from sitr.accounting.engines import solve
+from sitr.accounting.engines.closed import closed_form
 from sitr.accounting.engines.delta import Found
 from sitr.accounting.engines.mix import Mix
-from sitr.accounting.engines.solve import _rare, delta_of, epsilon_of
+from sitr.accounting.engines.solve import HIDDEN, _cut_if_hidden, _log_main, _rare, delta_of, epsilon_of
 from sitr.accounting.engines.ways import Purse
 from sitr.accounting.losses import pairs
 
@@ -89,3 +92,36 @@ def test_an_end_that_is_not_asked_for_is_not_worked_for():
     assert 0 < both.lower <= both.upper
     assert (upper.lower, upper.upper) == (0.0, both.upper)
     assert (lower.lower, lower.upper) == (both.lower, float("inf"))
+
+
+@pytest.mark.parametrize("terms", [(1.0, 2.0**-53), (1.0, 2.0**-54, 2.0**-54), (0.1, 0.2, 0.4)])
+def test_where_delta_is_all_infinite_mass_epsilon_is_the_sum_of_the_largest_losses(terms):
+    """The sum may be rounded; and each loss may be wrong by two units in its last place, before it is added."""
+    first, *others = terms
+    failing = (pairs.two_point_pair(first, 1e-9).forward, 1)
+    found = epsilon_of(Mix.of([failing, *((pairs.two_point_pair(e, 0.0).forward, 1) for e in others)]), 1e-9)
+    exact, units = sum(map(Fraction, terms)), Fraction(5, 2**53)
+    assert Fraction(found.lower) <= exact * (1 - units) < exact * (1 + units) <= Fraction(found.upper)
+    assert found.upper - found.lower <= 1e-14 * found.upper
+
+
+def test_a_single_largest_loss_that_is_stated_is_not_rounded():
+    found = epsilon_of(Mix.of([(pairs.two_point_pair(0.3, 1e-9).forward, 1)]), 1e-9)
+    assert (found.lower, found.upper) == (0.3, 0.3)
+
+
+@pytest.mark.parametrize(("m", "c"), [(1.0, 6.0), (0.2, 40.0), (3.0, 2.0), (0.05, 200.0)])
+def test_the_main_term_is_near_the_truth_where_c_is_the_saddle(m, c):
+    """ln δ + cε - K(c) of a Gaussian at ε = K'(c), by its closed form."""
+    mix = Mix.of([(pairs.gaussian_pair(m).forward, 1)])
+    epsilon = m**2 * (2 * c + 1) / 2
+    truth = closed_form(mix).log_delta(epsilon) + c * epsilon - float(mix.log_mgf(c))
+    assert _log_main(mix, c) == pytest.approx(truth, abs=0.15)
+
+
+@pytest.mark.parametrize(("above", "hidden"), [(-0.01, False), (0.01, True)])
+def test_steps_are_cut_off_where_the_tilted_law_hides_delta(monkeypatch, above, hidden):
+    mix, c, epsilon = Mix.of([(pairs.sampled_gaussian_pair(1.0, 1e-3).forward, 10)]), 3.0, 5.0
+    seen = float(mix.log_mgf(c)) - c * epsilon
+    monkeypatch.setattr(solve, "rough_log_delta", lambda *_: seen - HIDDEN - above)
+    assert (_cut_if_hidden(mix, c, epsilon) is not None) == hidden

@@ -1,5 +1,6 @@
 """Ways of bounding δ: what they cost is known before they are made, and a purse that is empty buys nothing."""
 
+import math
 import tracemalloc
 
 import pytest
@@ -13,13 +14,24 @@ from sitr.accounting import (
     PureDP,
     ZeroConcentrated,
 )
+from sitr.accounting.engines import ways
 from sitr.accounting.engines.cut import cut_at
 from sitr.accounting.engines.delta import Found
 from sitr.accounting.engines.line import Grid, Line
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.near import gated_at
 from sitr.accounting.engines.split import split_at
-from sitr.accounting.engines.ways import Purse, Way, _in_order, _narrowed, attempt
+from sitr.accounting.engines.ways import (
+    RETUNED,
+    Purse,
+    Way,
+    _in_order,
+    _narrowed,
+    _slope,
+    attempt,
+    narrowed_by_ways,
+    truncated,
+)
 from sitr.accounting.losses.cuts import Gate
 from sitr.accounting.losses.sampled import SampledGaussianLoss
 
@@ -31,8 +43,8 @@ class Priced:
 
     method = "priced"
 
-    def __init__(self, work):
-        self.work = work
+    def __init__(self, work, asked=0.0):
+        self.work, self.asked = work, asked
 
     def upper(self, epsilon):
         raise AssertionError("not to be evaluated")
@@ -45,6 +57,11 @@ def test_a_purse_pays_until_it_is_empty():
     assert purse.pays(Priced(6.0))
     assert not purse.pays(Priced(6.0))
     assert purse.pays(Priced(4.0))
+
+
+def test_a_question_that_takes_the_last_of_a_purse_is_its_last():
+    purse = Purse(3.0)
+    assert [purse.asks(Priced(0.0, asked=1.0)) for _ in range(4)] == [True, True, False, False]
 
 
 def test_all_questions_of_a_search_are_paid_from_one_purse():
@@ -78,6 +95,146 @@ def test_a_way_that_cannot_be_tuned_proves_nothing(error):
         raise error
 
     assert attempt(fails, Purse()) is None
+
+
+@pytest.mark.parametrize("error", [OverflowError, ValueError])
+def test_a_truncated_bound_that_cannot_be_computed_excludes_no_epsilon(monkeypatch, error):
+    def fails(mix, delta):
+        raise error
+
+    monkeypatch.setattr(ways, "truncated_epsilon", fails)
+    assert truncated(Mix(()), 1e-6) == math.inf
+
+
+class Falling(Priced):
+    """Bounds on δ(ε) = e^-ε, to a relative error."""
+
+    def __init__(self, error, proposed):
+        super().__init__(1.0)
+        self.error, self.proposed = error, proposed
+
+    def upper(self, epsilon):
+        return math.exp(-epsilon) * (1 + self.error)
+
+    def lower(self, epsilon):
+        return math.exp(-epsilon) * (1 - self.error)
+
+    def guess(self, log_delta, start):
+        return self.proposed
+
+
+class Asked:
+    """A way that keeps at which ε it was tuned, and proposes one after another; δ = e^-10 is at ε = 10."""
+
+    delta = math.exp(-10)
+
+    def __init__(self, error, *proposed):
+        self.tuned = []
+
+        def at(mix, epsilon, log_delta):
+            self.tuned.append(epsilon)
+            return Falling(error, proposed[len(self.tuned) - 1])
+
+        self.at = at
+
+    def way(self, start=5.0):
+        return Way(self.at, "asked", start)
+
+    def narrows(self, start, lower=0.0, upper=20.0):
+        return _narrowed(self.way(), Mix(()), Found(lower, upper, "before"), self.delta, start, Purse())
+
+
+NARROW, WIDE = 1e-5, 0.1  # errors of δ that leave a bracket of 2e-6 and of 2e-2 of ε
+
+
+def test_a_way_is_tuned_within_what_is_known():
+    for start, lower, upper, first in ((30.0, 2.0, 20.0, 20.0), (1.0, 2.0, 20.0, 2.0), (7.0, 2.0, 20.0, 7.0)):
+        way = Asked(NARROW, 10.0)
+        found = way.narrows(start, lower, upper)
+        assert way.tuned == [first]
+        assert found.lower <= 10 <= found.upper
+        assert found.within(1e-5)
+
+
+def test_a_way_is_asked_again_only_where_it_was_tuned_elsewhere_and_is_not_narrow():
+    narrow, there, near, far = Asked(NARROW, 10.0), Asked(WIDE, 10.0), Asked(WIDE, 10.15), Asked(WIDE, 10.0, 10.0)
+    for way, start in ((narrow, 5.0), (there, 10.0), (near, 10.0), (far, 9.7)):
+        way.narrows(start)
+    assert [way.tuned for way in (narrow, there, near, far)] == [[5.0], [10.0], [10.0], [9.7, 10.0]]
+
+
+def test_a_way_that_never_settles_is_asked_no_more_than_so_often():
+    way = Asked(0.9, *(5.0, 20.0) * RETUNED)
+    found = way.narrows(12.0)
+    assert len(way.tuned) == RETUNED
+    assert found.lower <= 10 <= found.upper
+
+
+def test_a_proposal_goes_down_by_a_factor_of_four_at_most():
+    way = Asked(0.9, 0.0, 4.0)
+    way.narrows(16.0)
+    assert way.tuned == [16.0, 4.0]
+
+
+def test_the_first_step_of_a_search_is_by_the_slope_or_as_long_as_epsilon():
+    for rate in (1e-3, 1.0, 30.0):
+        falls = Falling(0.0, 0.0)
+        falls.upper = lambda epsilon, rate=rate: math.exp(-rate * epsilon)
+        assert _slope(falls, 4.0) == pytest.approx(rate, rel=1e-9)
+    for constant in (0.3, 0.0, math.nan):
+        flat = Falling(0.0, 0.0)
+        flat.upper = lambda epsilon, constant=constant: constant
+        assert _slope(flat, 4.0) * 4.0 == 1.0
+
+
+@pytest.fixture
+def ordered(monkeypatch):
+    """Put ways in place of those that suit a mix; the first is that of many steps, if told so."""
+
+    def narrows(found, *asked, many=False):
+        monkeypatch.setattr(ways, "_in_order", lambda *_: tuple(one.way() for one in asked))
+        if many:
+            monkeypatch.setattr(ways, "cut_at", asked[0].at)
+        return narrowed_by_ways(Mix(()), found, Asked.delta, 10.0, Purse())
+
+    return narrows
+
+
+def test_a_bracket_of_rare_events_is_worked_on_until_it_is_narrower_than_one_in_ten_thousand(ordered):
+    for width, times in ((1e-4, 1), (8e-5, 0)):
+        way = Asked(NARROW, 10.0)
+        ordered(Found(10.0 * (1 - width), 10.0, "before"), way)
+        assert len(way.tuned) == times
+
+
+def test_the_first_way_that_is_narrow_enough_wins(ordered):
+    narrow, other = Asked(NARROW, 10.0), Asked(NARROW, 10.0)
+    found = ordered(Found(0.0, 20.0, "before"), narrow, other)
+    assert (len(narrow.tuned), len(other.tuned)) == (1, 0)
+    assert found.within(1e-5)
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_a_fair_bracket_is_enough_where_many_steps_make_the_loss(ordered, many):
+    """Then the ways that are made for a single one do not improve it; but they are the first to ask for those."""
+    fair, other = Asked(0.02, 10.0, 10.0), Asked(NARROW, 10.0)
+    found = ordered(Found(0.0, 20.0, "before"), fair, other, many=many)
+    assert len(fair.tuned) > 0
+    assert len(other.tuned) == (0 if many else 1)
+    assert found.within(1e-2 if many else 1e-5)
+
+
+def test_a_fair_bracket_is_narrowed_by_the_way_for_many_steps_all_the_same(ordered):
+    way = Asked(NARROW, 10.0)
+    ordered(Found(9.95, 10.0, "before"), way, many=True)
+    assert len(way.tuned) == 1
+
+
+def test_a_way_is_tuned_in_the_middle_of_a_bracket_that_tells_where(ordered):
+    for lower, upper, first in ((9.5, 10.5, 10.0), (2.0, 18.0, 5.0)):
+        way = Asked(NARROW, 10.0)
+        ordered(Found(lower, upper, "before"), way)
+        assert way.tuned == [first]
 
 
 def test_a_way_that_shows_that_nothing_fails_answers_nothing():

@@ -154,4 +154,4 @@ def _narrowed(way: Way, mix: Mix, found: Found[float], delta: Finite, start: flo
 def _slope(bounds: Bounds, epsilon: float) -> float:
     """About -d ln δ/dε; sets the first step of a search only."""
     near, far = bounds.upper(epsilon * 0.999), bounds.upper(epsilon * 1.001)
-    return max(math.log(near / far) / (0.002 * epsilon), 1e-9) if near > far > 0 else 1 / epsilon
+    return math.log(near / far) / (0.002 * epsilon) if near > far > 0 else 1 / epsilon
