@@ -69,6 +69,24 @@ def test_a_closed_ledger_has_no_connection_open(fresh_durable):
         used[0].execute("SELECT 1")
 
 
+def _written_and_failed(store):
+    with store.transaction() as connection:
+        store._append(connection, "migrate", None, None, "{}")
+        raise ZeroDivisionError
+
+
+def test_a_step_that_fails_is_undone_and_the_next_one_is_made(clinic):
+    """In every store: nothing of it is left, and no transaction is left open."""
+    before = list(clinic.store.entries())
+    with pytest.raises(Unfit):
+        clinic.store.create_budget("clinic", "{}", "{}")
+    with pytest.raises(ZeroDivisionError):
+        _written_and_failed(clinic.store)
+    assert list(clinic.store.entries()) == before
+    clinic.create_budget("school", Budget(epsilon=8))
+    assert len(list(clinic.store.entries())) == len(before) + 1
+
+
 def test_budgets_are_told_by_name_in_order_and_no_others(clinic):
     for name in ("tax", "school"):
         clinic.create_budget(name, Budget(epsilon=8))

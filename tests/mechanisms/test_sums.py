@@ -415,3 +415,12 @@ def test_noise_that_is_nearly_the_largest_is_drawn_on_the_coarsest_grid(maker, a
     rho = count / (2 * (0.4 * LARGEST_SIGMA) ** 2)
     mechanism = maker(bounds=(0, 1), rho=rho, adjacency=adjacency)
     assert math.isfinite(mechanism.release([0, 1, 1], unsafe_seed=1).value)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_single_person_has_a_mean_and_no_variance(adjacency):
+    """With nearly no noise: a count of one is divided by as it is."""
+    mean = bounded_mean(bounds=(0, 10), epsilon=1e4, adjacency=adjacency)
+    variance = bounded_variance(bounds=(0, 10), epsilon=1e4, adjacency=adjacency)
+    assert mean.release([8.0], unsafe_seed=1).value == pytest.approx(8, abs=0.1)
+    assert variance.release([8.0], unsafe_seed=1).value == pytest.approx(0, abs=0.2)
