@@ -6,11 +6,11 @@ import pytest
 
 from sitr.accounting import ZeroConcentrated
 from sitr.accounting.filters import MOST, WHOLE
-from sitr.errors import LedgerDamaged
+from sitr.errors import InvalidRecord, LedgerDamaged
 from sitr.ledger import Budget
 from sitr.ledger.budget import Keeper
 from sitr.ledger.entry import Entry, canonical, sha256
-from sitr.ledger.replay import Fault, Replay
+from sitr.ledger.replay import Fault, Replay, event_of
 
 BOTH = Budget(rho=8.0, delta=2.0**-10)
 APART = dataclasses.replace(BOTH, disjoint_by="ward")
@@ -223,3 +223,9 @@ def test_whoever_only_reads_is_told_that_the_book_is_damaged():
     replay.read(budget())
     with pytest.raises(LedgerDamaged, match="entry 2 breaks the rules"):
         replay.read(budget())
+
+
+@pytest.mark.parametrize("record", [{"type": float("nan")}, {"type": {1, 2}}, {"type": "Nothing"}, {}])
+def test_an_event_that_cannot_be_read_is_an_invalid_record(record):
+    with pytest.raises(InvalidRecord):
+        event_of(record)

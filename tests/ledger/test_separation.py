@@ -217,8 +217,11 @@ def test_names_by_hand_cannot_break_a_line_of_the_chain(team, name):
 def test_a_session_cannot_make_charges_volatile(team):
     with psycopg.connect(team.url(team.amina)) as connection:
         connection.execute("SET synchronous_commit = off")
+        connection.commit()
         connection.execute("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"cost": 2**58})])
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+        connection.commit()
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("off",)  # of its own work it decides
 
 
 def test_functions_look_into_no_schema_of_the_callers(team):

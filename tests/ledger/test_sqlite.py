@@ -105,6 +105,20 @@ def test_whoever_only_reads_is_told_that_the_book_was_put_back(path):
     assert Ledger.open(path).store.identity().head.seq == known.head.seq - 1
 
 
+def test_a_book_that_is_put_back_before_a_step_of_this_process_is_refused(path):
+    """Each step remembers its own entry: whoever reads nothing in between would make it a second time."""
+    started = canonical({"holder": sha256(b"h")})
+    with Ledger.open(path) as ledger:
+        ledger.reserve("clinic", ONE, analyst="amina", operation="q")
+        ledger.store.close()
+        before = path.read_bytes()
+        ledger.store.start("q", "amina", started)
+        ledger.store.close()
+        path.write_bytes(before)
+        with pytest.raises(LedgerDamaged, match="put back to an older copy"):
+            ledger.store.start("q", "amina", started)
+
+
 def test_only_the_holder_of_an_operation_goes_on_with_it(path):
     """Whatever is asked of the store itself, step by step, each by the wrong hands first."""
     with Ledger.open(path) as ledger:

@@ -19,16 +19,27 @@ def clinic(ledger):
     return ledger
 
 
+def _rows(last):
+    """Entries from the second to the last, in the order in which a table should not tell them."""
+    return [
+        {"seq": seq, "at": "", "kind": "open", "operation": None, "analyst": None, "body": "{}", "hash": str(seq)}
+        for seq in range(last, 1, -1)
+    ]
+
+
+def test_a_snapshot_tells_entries_in_their_order_however_they_were_stored(ledger):
+    with ledger.store.transaction() as connection:
+        connection.execute(insert(schema.entry), _rows(9))
+    with ledger.store.snapshot() as snapshot:
+        assert [entry.seq for entry in snapshot.entries()] == list(range(1, 10))
+
+
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 def test_every_entry_is_read_once_and_in_order_however_many_pages_there_are(beyond):
     ledger = Ledger.open("memory://")
     last = 2 * PAGE_SIZE + beyond
-    rows = [
-        {"seq": seq, "at": "", "kind": "open", "operation": None, "analyst": None, "body": "{}", "hash": str(seq)}
-        for seq in range(2, last + 1)
-    ]
     with ledger.store.transaction() as connection:
-        connection.execute(insert(schema.entry), rows[::-1])  # however they were stored
+        connection.execute(insert(schema.entry), _rows(last))
     assert [entry.seq for entry in ledger.store.entries()] == list(range(1, last + 1))
     assert [entry.seq for entry in ledger.store.entries(after=last - 3)] == [last - 2, last - 1, last]
     assert ledger.store.heads([2, 5, last + 1]) == {Head(2, "2"), Head(5, "5")}
@@ -67,6 +78,36 @@ def test_a_closed_ledger_has_no_connection_open(fresh_durable):
         used[0].execute("SELECT 1")
     with pytest.raises(ledger.store.engine.dialect.loaded_dbapi.Error, match="closed"):
         used[0].execute("SELECT 1")
+
+
+def _written_and_failed(store):
+    with store.transaction() as connection:
+        store._append(connection, "migrate", None, None, "{}")
+        raise ZeroDivisionError
+
+
+def test_a_step_that_fails_is_undone_and_the_next_one_is_made(clinic):
+    """In every store: nothing of it is left, and no transaction is left open."""
+    before = list(clinic.store.entries())
+    with pytest.raises(Unfit):
+        clinic.store.create_budget("clinic", "{}", "{}")
+    with pytest.raises(ZeroDivisionError):
+        _written_and_failed(clinic.store)
+    assert list(clinic.store.entries()) == before
+    clinic.create_budget("school", Budget(epsilon=8))
+    assert len(list(clinic.store.entries())) == len(before) + 1
+
+
+def test_a_budget_that_is_raised_leaves_the_blocks_of_others_alone(ledger):
+    for name in ("clinic", "school"):
+        ledger.create_budget(name, Budget(epsilon=8, disjoint_by="ward"))
+        ledger.reserve(name, ONE, analyst="amina", blocks=["a", name])
+    with ledger.store.snapshot() as snapshot:
+        before = snapshot.blocks()
+    ledger.raise_budget("clinic", Budget(epsilon=16, disjoint_by="ward"), reason="more")
+    with ledger.store.snapshot() as snapshot:
+        after = snapshot.blocks()
+    assert after == {key: (used[0] // 2, 0) if key[0] == "clinic" else used for key, used in before.items()}
 
 
 def test_budgets_are_told_by_name_in_order_and_no_others(clinic):

@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from sqlalchemy import text
 
 from sitr.accounting import Gaussian, PureDP
+from sitr.accounting.filters import WHOLE
 from sitr.errors import LedgerDamaged, NotPermitted
 from sitr.ledger import Budget, Ledger, verification
 from sitr.ledger.anchor import write_mark
@@ -350,6 +352,17 @@ def test_a_clock_that_was_set_back_is_a_remark_and_one_that_stands_still_is_none
     assert [remark.split(":")[0] for remark in told.remarks] == [
         f"entry {told.head.seq} is dated before the one it follows"
     ]
+
+
+def test_no_less_is_told_than_was_spent():
+    """A float does not hold most shares of a limit."""
+    with Ledger.open("memory://") as ledger:
+        ledger.create_budget("clinic", Budget(epsilon=7))
+        for epsilon in (3, 1e-10, 1e-9, 3e-12, 1):
+            ledger.reserve("clinic", PureDP(epsilon), analyst="amina")
+            (total,) = ledger.store.all_totals()
+            spent = Fraction(total.used[0], WHOLE)
+            assert spent <= Fraction(ledger.verify().spent["clinic"][0]) <= spent * (1 + Fraction(1, 2**50))
 
 
 def test_of_very_many_faults_and_remarks_a_hundred_are_told():

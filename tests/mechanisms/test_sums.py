@@ -14,6 +14,7 @@ from sitr.errors import InvalidArgument, SitrError
 from sitr.mechanisms import bounded_mean, bounded_sum, bounded_variance
 from sitr.mechanisms.additive import AdditiveNoise
 from sitr.mechanisms.randomness import SYSTEM
+from sitr.mechanisms.samplers.draws import LARGEST_SIGMA
 from sitr.mechanisms.sums import ENDS, KNOWN, WAVES
 from tests.mechanisms.statistics import ALARM, fits
 from tests.mechanisms.sum_twins import running_sum, wrapping_sum
@@ -404,3 +405,22 @@ def test_targets_reach_to_the_ends_of_their_ranges(make):
     for beyond in (0.9e-18, 1.1e8):
         with pytest.raises(InvalidArgument, match="rho="):
             make(bounds=(0.0, 1.0), rho=beyond)
+
+
+@pytest.mark.parametrize("maker", [bounded_mean, bounded_variance])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_noise_that_is_nearly_the_largest_is_drawn_on_the_coarsest_grid(maker, adjacency):
+    """Bounds are one step apart then, as on two the noise of a square would be four times as large."""
+    count = len((KNOWN if adjacency == "replace_one" else WAVES)[1 if maker is bounded_mean else 2].degrees)
+    rho = count / (2 * (0.4 * LARGEST_SIGMA) ** 2)
+    mechanism = maker(bounds=(0, 1), rho=rho, adjacency=adjacency)
+    assert math.isfinite(mechanism.release([0, 1, 1], unsafe_seed=1).value)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_single_person_has_a_mean_and_no_variance(adjacency):
+    """With nearly no noise: a count of one is divided by as it is."""
+    mean = bounded_mean(bounds=(0, 10), epsilon=1e4, adjacency=adjacency)
+    variance = bounded_variance(bounds=(0, 10), epsilon=1e4, adjacency=adjacency)
+    assert mean.release([8.0], unsafe_seed=1).value == pytest.approx(8, abs=0.1)
+    assert variance.release([8.0], unsafe_seed=1).value == pytest.approx(0, abs=0.2)

@@ -1,5 +1,6 @@
 """Noise: what it costs is what was asked for, its scale follows the reach, and neighbours double it where they must."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -47,6 +48,16 @@ def test_gaussian_noise_is_charged_for_the_whole_reach_to_the_last_digit(groups,
     )
     exact = Fraction(groups * (rows * unit) ** 2) / (2 * Fraction(mechanism.scale) ** 2)
     assert exact <= Fraction(mechanism.event.rho) <= Fraction(cost) * (1 + Fraction(1, 10**12))
+
+
+def test_a_reach_that_is_no_float_is_rounded_up(monkeypatch):
+    """By exact fractions, before the mechanism adds what it loses itself: √groups, and its products, are rounded."""
+    passed = []
+    monkeypatch.setattr("sitr.query.noise.gaussian", lambda **about: passed.append(about["sensitivity"]))
+    for groups, rows, unit in itertools.product(range(2, 200), (1, 3, 7, 29), (1, 7, 1000, 123_457)):
+        Noise("gaussian", 0.1, Reach(groups * rows, math.sqrt(groups) * rows), unit, "add_remove").mechanism(1)
+        exact = groups * (rows * unit) ** 2
+        assert exact <= Fraction(passed.pop()) ** 2 <= exact * (1 + Fraction(1, 2**45))
 
 
 def test_noise_is_as_much_as_a_sampler_draws_and_no_more():

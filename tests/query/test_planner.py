@@ -123,6 +123,7 @@ def test_a_choice_of_groups_has_all_of_delta_or_half_of_it_where_noise_needs_one
     made = planned({"a": aggregate, "n": sitr.count()}, keys=("ward",), limits=limits, declared=declared)
     assert made.kind == kind
     assert made.event.epsilon(delta=ONE.delta).upper <= ONE.epsilon * (1 + 1e-9)
+    assert made.measurements[0].selection.max_groups_per_unit == most
     assert made.measurements[0].event.delta(epsilon=ONE.epsilon).upper == pytest.approx(part * ONE.delta, rel=0.2)
 
 

@@ -102,6 +102,23 @@ def test_rows_of_a_unit_cancel_before_their_sum_is_clipped():
         assert exact(totals.aggregate(x=sitr.sum("total"))) == [3 + 4 + 0 + 10 + 6]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_public_rows_of_one_key_the_least_is_taken_whatever_their_order(turned):
+    rows = [("a", 30), ("a", 10), ("a", 20), ("b", 7), ("b", 5)]
+    wards = pyarrow.table(
+        {name: [row[at] for row in rows[:: -1 if turned else 1]] for at, name in enumerate(("w", "n"))}
+    )
+    table = {"unit": "row", "columns": {"w": {"type": "string"}}}
+    public = {
+        "public": True,
+        "key": "w",
+        "columns": {"w": {"type": "string"}, "n": {"type": "integer", "bounds": [0, 50]}},
+    }
+    frames = {"t": pyarrow.table({"w": ["a", "b", "b"]}), "wards": wards}
+    with engines.asked("duckdb", frames, {"tables": {"t": table, "wards": public}}) as one:
+        assert exact(one.table("t").join("wards", "w").aggregate(x=sitr.sum("n"))) == [10 + 5 + 5]
+
+
 def test_a_moment_with_a_zone_is_read_on_the_wall():
     table = pyarrow.table({"d": pyarrow.array([datetime(2024, 1, 1, 22, tzinfo=UTC)], pyarrow.timestamp("us", "UTC"))})
     content = {"sitr": 1, "name": "d", "time_zone": "Asia/Riyadh", "budgets": {"d": {"epsilon": 9.0}},

@@ -216,3 +216,9 @@ def test_functions_within_functions_are_read_without_copies_of_what_they_hold(mo
     assert max(sizes) < 20
     monkeypatch.undo()
     assert root.sql() == before
+
+
+def test_a_negative_number_is_the_opposite_of_one():
+    """As a text is read, whichever of the two Ibis makes."""
+    for literal in (exp.Literal(this="-5", is_string=False), exp.Literal.number(-5)):
+        assert plain(exp.select(literal)) == sqlglot.parse_one("SELECT -5")

@@ -85,7 +85,8 @@ class PostgreSQL(Store):
             isolation_level="AUTOCOMMIT",  # a function is one transaction; an owner's begin and end by our own words
             connect_args={"options": SETTINGS.format(wait=max(round(wait * 1000), 1))},
         ).execution_options(schema_translate_map={None: SCHEMA})
-        super().__init__(engine, f"postgresql://{address.host or address.query.get('host', '')}/{address.database}")
+        host = address.host or address.query.get("host", "")
+        super().__init__(engine, f"postgresql://{host}/{address.database}", alone=False)
 
     def reserve(
         self, operation: str, analyst: str, body: str, charges: Sequence[Charge], names: Sequence[str]

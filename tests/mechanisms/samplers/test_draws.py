@@ -135,14 +135,16 @@ def test_floats_decide_only_far_from_the_boundary(then):
     assert source.drawn > 10
 
 
-@pytest.mark.parametrize("top", [1, 3, 50, 1000, 7001, 30_000, 10**6])
-def test_a_coin_of_many_is_decided_by_all_of_its_bits(top):
+@pytest.mark.parametrize(
+    "x", [Fraction(top, 10_007) for top in (1, 3, 50, 1000, 7001, 30_000, 10**6)] + [Fraction(1, 2**31)]
+)
+def test_a_coin_of_many_is_decided_by_all_of_its_bits(x):
     """Of all first 16 bits, with nothing or with ones after them, it is known how many are under the probability."""
     first = np.arange(2**16, dtype=np.uint16).tobytes()
     with mp.workdps(60):
-        whole = int(mpmath.floor(mpmath.exp(-mpf(top) / 10_007) * 2**16))
+        whole = int(mpmath.floor(mpmath.exp(-mpf(x.numerator) / x.denominator) * 2**16))
     for then, heads in ((0, whole + 1), (255, whole)):
-        found = draws.accepted(np.full(2**16, top), Fraction(10_007), Scripted(first, then))
+        found = draws.accepted(np.full(2**16, x.numerator), Fraction(x.denominator), Scripted(first, then))
         assert found.tolist() == [True] * heads + [False] * (2**16 - heads)
 
 

@@ -1,9 +1,11 @@
 """Laws: each step of a distribution function lies between its bounds, however few bits they have."""
 
+import math
 from fractions import Fraction
 from itertools import accumulate, islice
 
 import mpmath
+import numpy as np
 import pytest
 
 from sitr.mechanisms.samplers.laws import Coin, Digit, Normal, TwoSided
@@ -59,3 +61,12 @@ def test_the_steps_of_a_normal_go_on_to_the_last_unit(variance, one_sided):
         low, high = list(Normal(variance, one_sided).steps(bits))[-1]
         assert low >= 2**bits - 2**14
         assert high >= 2**bits - 1
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 100), Fraction(2), Fraction(10**4, 7), Fraction(1400**2)])
+@pytest.mark.parametrize("bits", [32, 64, 96])
+def test_what_a_normal_leaves_out_is_bounded(variance, bits):
+    weights, rest = Normal(variance)._weights(bits)
+    beyond = np.arange(len(weights), 2 * len(weights) + 50, dtype=float)
+    assert np.sum(np.exp(bits * math.log(2) - beyond**2 / (2 * float(variance)))) <= rest
+    assert rest <= 2 + weights[-1][1] * (1 + math.isqrt(math.ceil(variance)))
