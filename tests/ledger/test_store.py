@@ -1,9 +1,10 @@
 """What stores have in common: pages of entries, one moment for all that is read, and no step on what was changed."""
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import delete, insert
 
 from sitr.accounting import PureDP
+from sitr.errors import LedgerUnavailable
 from sitr.ledger import Budget, Ledger, schema
 from sitr.ledger.budget import Keeper
 from sitr.ledger.entry import Head
@@ -96,6 +97,19 @@ def test_a_step_that_fails_is_undone_and_the_next_one_is_made(clinic):
     assert list(clinic.store.entries()) == before
     clinic.create_budget("school", Budget(epsilon=8))
     assert len(list(clinic.store.entries())) == len(before) + 1
+
+
+def test_nothing_is_given_back_to_a_block_that_is_lost(ledger):
+    """It would have used less than nothing, and could be charged for more than its limit."""
+    ledger.create_budget("clinic", Budget(epsilon=8, disjoint_by="ward"))
+    ledger.reserve("clinic", ONE, analyst="amina", operation="q", blocks=["a"])
+    charges = ledger._replayed().refunds("q")
+    with ledger.store.transaction() as connection:
+        connection.execute(delete(schema.block))
+    with pytest.raises(LedgerUnavailable):
+        ledger.store.refund("q", "{}", charges)
+    with ledger.store.snapshot() as snapshot:
+        assert snapshot.blocks() == {}
 
 
 def test_a_budget_that_is_raised_leaves_the_blocks_of_others_alone(ledger):
