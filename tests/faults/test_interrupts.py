@@ -116,7 +116,8 @@ def test_ctrl_c_in_a_program_that_asks_in_a_loop(fresh, tmp_path):
     url, side = fresh(), str(tmp_path / "side")
     harness.prepare(url, 1000)
     code = (
-        "import sys; from tests.faults import worker\n"
+        "import signal, sys; from tests.faults import worker\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a program in the background may not hear it
         "worker.work(worker.Job(sys.argv[1], sys.argv[2], [sys.argv[3] + str(n) for n in range(900)]))\n"
     )
     for turn in range(3):
