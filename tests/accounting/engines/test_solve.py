@@ -10,7 +10,7 @@ from sitr.accounting.engines import solve
 from sitr.accounting.engines.closed import closed_form
 from sitr.accounting.engines.delta import Found
 from sitr.accounting.engines.line import GOAL, Grid
-from sitr.accounting.engines.mix import Mix, log_kappa
+from sitr.accounting.engines.mix import Mix, best_tilt, chernoff_epsilon, log_kappa, saddle_tilt
 from sitr.accounting.engines.solve import (
     COARSE,
     HIDDEN,
@@ -23,7 +23,10 @@ from sitr.accounting.engines.solve import (
     _log_main,
     _numerical,
     _rare,
+    _saddle_guess,
+    _saddle_line,
     _top_atom,
+    candidates,
     delta_of,
     delta_of_orders,
     epsilon_of,
@@ -210,6 +213,7 @@ def test_chernoffs_bound_is_the_truth_of_a_law_with_one_loss():
 def test_no_loss_is_above_the_largest():
     mix = Mix.of([(pairs.two_point_pair(0.1, 0.0).forward, 3)])
     assert _chernoff_delta(mix, 0.31).upper == 0
+    assert _chernoff_delta(mix, mix.largest).upper > 0  # which is rounded
     assert _chernoff(mix, 1e-300) >= 3 * Fraction(0.1)
     assert _chernoff(mix, 1e-300) == pytest.approx(0.3, rel=1e-14)
 
@@ -228,12 +232,27 @@ def test_a_harder_look_is_tuned_in_the_middle_and_smooths_less_by_as_much_as_it_
 
     def line(mix, epsilon, log_delta, goal):
         asked.append((epsilon, goal))
+        assert log_delta == math.log(1e-5)
         return type("Free", (), {"work": 0.0})
 
     monkeypatch.setattr(solve, "_saddle_line", line)
     monkeypatch.setattr(solve, "_on_line", lambda *_: Found(1.0, 1 + 2.0**-13, "line"))
     assert _harder(LARGE, Found(0.5, 2.0, "before"), 1e-5, Purse()).upper == 1 + 2.0**-13
     assert asked == [(1.25, GOAL), (1 + 2.0**-14, pytest.approx(GOAL**2 * (2**13 + 1), rel=1e-6, abs=0.0))]
+
+
+def test_a_harder_look_that_cannot_be_paid_for_changes_nothing():
+    assert _harder(LARGE, Found(0.5, 2.0, "before"), 1e-5, Purse(0.0)) == Found(0.5, 2.0, "before")
+
+
+def test_a_harder_look_is_at_the_saddle():
+    assert _saddle_line(LARGE, 1.0, math.log(1e-5), GOAL).grid.c == saddle_tilt(LARGE, 1.0)
+
+
+def test_a_search_begins_near_the_answer():
+    log_delta = math.log(1e-5)
+    start, _ = _saddle_guess(LARGE, best_tilt(LARGE, log_delta), log_delta)
+    assert start == pytest.approx(epsilon_of(LARGE, 1e-5).upper, rel=0.05)
 
 
 def never(*_, **__):
@@ -274,6 +293,8 @@ def test_what_a_floor_covers_or_is_narrow_is_not_worked_on(monkeypatch):
     assert epsilon_of(steps, 1e-5) == narrow
     monkeypatch.setattr(solve, "_on_line", lambda *_: Found(1.0, 2.0, "line"))
     assert epsilon_of(steps, 1e-5, floor=2.0).upper == 2.0
+    monkeypatch.setattr(solve, "_rare", lambda *_: Found(1.5, 1.5, "rare"))
+    assert epsilon_of(steps, 1e-5, floor=1.9).method == "rare"
 
 
 def test_bounds_on_delta_are_asked_until_they_are_narrow(monkeypatch):
@@ -297,3 +318,110 @@ def test_bounds_on_delta_are_asked_until_they_are_narrow(monkeypatch):
     monkeypatch.setattr(solve, "candidates", bounds)
     found = _finite_delta(LARGE, 0.5)
     assert (found.lower, found.upper) == (1e-3 * (1 - 4e-7), 1e-3 * (1 + 4e-7))
+
+
+def test_a_delta_that_is_as_small_as_nothing_is_not_looked_at_more_closely(monkeypatch):
+    monkeypatch.setattr(solve, "candidates", never)
+    assert 0 < _finite_delta(Mix.of([(pairs.gaussian_pair(0.01).forward, 1)]), 5.0).upper <= 1e-300
+
+
+def test_nothing_is_forced_by_a_chance_that_is_delta_itself():
+    assert _top_atom(Mix.of([(pairs.k_ary_pair(0.55, 2).forward, 1)]), math.nextafter(0.55, 0.0)).lower == 0
+
+
+def test_what_infinite_mass_takes_of_delta_leaves_no_bound():
+    mass = FAILING.infinite_mass  # computed, and known to some rounding
+    assert (_chernoff(FAILING, mass), _chernoff(FAILING, 1e-9)) == (math.inf, math.inf)
+    assert epsilon_of(FAILING, mass) == Found(0.0, math.inf, "infinite-loss mass")
+    assert epsilon_of(FAILING, 1e-9) == Found(math.inf, math.inf, "infinite-loss mass")
+
+
+def test_a_search_is_told_no_lower_end_where_that_is_a_question_of_its_own():
+    found = epsilon_of(FAILING, 1e-4, purse=Purse(limit=0.4))
+    assert (found.lower, found.upper) == (0.0, epsilon_of(FAILING, 1e-4).upper)
+
+
+@pytest.mark.parametrize("mix", [LARGE, Mix(())])
+def test_every_delta_of_1_is_kept_for_nothing(mix):
+    assert (_chernoff(mix, 1.0), epsilon_of(mix, 1.0).upper) == (0.0, 0.0)
+
+
+def test_a_single_largest_loss_is_the_answer_where_delta_hardly_matters():
+    found = epsilon_of(Mix.of([(pairs.two_point_pair(0.3, 0.0).forward, 1)]), 1e-12)
+    assert found.method == "largest loss"
+    assert found.lower <= 0.3 <= found.upper
+
+
+def test_the_conversion_of_a_curve_is_at_its_best_order_and_for_the_worst_law():
+    log_delta = math.log(1e-5)
+    best = min(chernoff_epsilon(LARGE, c / 100, log_delta) for c in range(1, 2000))
+    for mixes in ([SMALL, LARGE], [LARGE, SMALL]):
+        found = epsilon_of_orders(mixes, 1e-5, only_chernoff=True)
+        assert best * (1 - 1e-3) <= found.upper <= best * (1 + 1e-6)
+
+
+def test_each_question_is_paid_from_its_own_purse_and_from_that_of_all(monkeypatch):
+    paid = []
+    monkeypatch.setattr(solve, "_finite_epsilon", lambda mix, delta, floor, purse: paid.append(purse))
+    whole, search = Purse(), Purse(limit=1.0)
+    for purse in (None, whole, search):
+        epsilon_of(LARGE, 1e-5, purse=purse)
+    assert [purse.whole for purse in paid] == [None, whole, None]
+    assert paid[2] is search
+
+
+def test_where_no_line_can_be_made_chernoffs_bound_stands(monkeypatch):
+    def overflows(*_):
+        raise OverflowError
+
+    monkeypatch.setattr(solve, "choose_grid", overflows)
+    assert epsilon_of(LARGE, 1e-5).method == "Chernoff"
+    assert delta_of(LARGE, 0.5).method == "Chernoff"
+    assert list(candidates(RARE_STEPS, 0.0, Purse())) == []
+
+
+class Free:
+    """Bounds that cost nothing, with a grid."""
+
+    method, work = "free", 0.0
+
+    def __init__(self, mix, grid):
+        self.grid = grid
+
+
+@pytest.mark.parametrize(
+    ("mix", "epsilon", "whisper", "cut"),
+    [
+        (RARE_STEPS, 0.5, 0.1, True),
+        (RARE_STEPS, 0.5, 0.0, False),
+        (RARE_STEPS, 0.0, 0.1, False),
+        (LARGE, 0.5, 0.1, False),
+    ],
+)
+def test_the_ways_for_rare_steps_bound_delta_where_there_are_any(monkeypatch, mix, epsilon, whisper, cut):
+    """Single steps are summed apart beside the line; the largest are cut off only where the line would smooth."""
+    asked, tuned = [], []
+    monkeypatch.setattr(solve, "choose_grid", lambda mix, c, *_: Grid(c, 1.0, 8, whisper))
+    monkeypatch.setattr(solve, "Line", Free)
+    monkeypatch.setattr(solve, "_cut_if_hidden", lambda *_: asked.append("cut"))
+    for name in ("split_at", "gated_at"):
+        monkeypatch.setattr(solve, name, lambda mix, epsilon, log_jump: tuned.append(log_jump) or Free(mix, None))
+    found = list(candidates(mix, epsilon, Purse()))
+    assert asked == ["cut"] * cut
+    if mix is RARE_STEPS and epsilon > 0:
+        ((loss, count),) = mix.parts
+        assert tuned == [pytest.approx(math.log(count * float(loss.profile(epsilon))))] * 2
+    else:
+        assert tuned == []
+    assert len(found) == 1 + len(tuned)
+
+
+@pytest.mark.parametrize(("mix", "epsilon"), [(LARGE, 1.0), (LARGE, 3.0), (Mix.of([(LAWS["laplace"], 400)]), 0.0)])
+def test_a_line_for_delta_is_as_fine_as_delta_is_small(monkeypatch, mix, epsilon):
+    seen = []
+    truth = math.log(delta_of(mix, epsilon).upper)
+    monkeypatch.setattr(solve, "choose_grid", lambda mix, c, epsilon, log_delta, goal: seen.append(log_delta))
+    monkeypatch.setattr(solve, "Line", lambda *_: None)
+    list(candidates(mix, epsilon, Purse()))
+    assert seen == [pytest.approx(truth, abs=0.3)]
+    assert seen[0] < 0

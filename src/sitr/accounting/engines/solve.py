@@ -156,7 +156,7 @@ def _numerical(mix: Mix, delta: Finite, floor: float, purse: Purse) -> Found[flo
         return _solved(AtomSum(*few), delta, 1.0)
     c = min(best_tilt(mix, log_delta), mix.tilt_limit)
     found = Found(0.0, _chernoff_at(mix, [c], log_delta), "Chernoff")
-    if found.upper == 0.0 or purse.settles(found):
+    if purse.settles(found):
         return found
     start, log_main = _saddle_guess(mix, c, log_delta)
     on_lattice = lattice_sum(mix, c, log_main)
