@@ -9,8 +9,10 @@ from mpmath import mp, mpf
 from sitr.accounting.engines import solve
 from sitr.accounting.engines.closed import closed_form
 from sitr.accounting.engines.delta import Found
+from sitr.accounting.engines.lattice import AtomSum, enumerated
 from sitr.accounting.engines.line import GOAL, Grid
 from sitr.accounting.engines.mix import Mix, best_tilt, chernoff_epsilon, log_kappa, saddle_tilt
+from sitr.accounting.engines.near import Gated
 from sitr.accounting.engines.solve import (
     COARSE,
     HIDDEN,
@@ -32,6 +34,7 @@ from sitr.accounting.engines.solve import (
     epsilon_of,
     epsilon_of_orders,
 )
+from sitr.accounting.engines.split import Split
 from sitr.accounting.engines.ways import Purse
 from sitr.accounting.losses import pairs
 from sitr.accounting.losses.atoms import pair_of
@@ -198,7 +201,7 @@ def test_the_largest_loss_alone_bounds_epsilon_from_both_sides(p, k, count, shar
         exact = max(largest + mp.log1p(-mpf(delta) / top), 0)
         found = _top_atom(Mix.of([(pairs.k_ary_pair(p, k).forward, count)]), delta)
         assert found.lower <= exact <= largest <= found.upper
-        assert exact - found.lower <= 2e-12 / (1 - share) + 2e-14 * largest
+        assert exact - found.lower <= 1.1e-12 * share / (1 - share) + 1.2e-14 * largest
         assert found.upper <= largest * (1 + 2e-14)
 
 
@@ -227,6 +230,15 @@ def test_a_line_that_smooths_too_much_is_not_worth_its_while(monkeypatch):
             assert (_fine_line(LARGE, c, epsilon, log_delta) is None) == coarse
 
 
+class Free:
+    """Bounds that cost nothing, with a grid."""
+
+    method, work = "free", 0.0
+
+    def __init__(self, mix, grid):
+        self.grid = grid
+
+
 def test_a_harder_look_is_tuned_in_the_middle_and_smooths_less_by_as_much_as_it_needs(monkeypatch):
     asked = []
 
@@ -239,6 +251,14 @@ def test_a_harder_look_is_tuned_in_the_middle_and_smooths_less_by_as_much_as_it_
     monkeypatch.setattr(solve, "_on_line", lambda *_: Found(1.0, 1 + 2.0**-13, "line"))
     assert _harder(LARGE, Found(0.5, 2.0, "before"), 1e-5, Purse()).upper == 1 + 2.0**-13
     assert asked == [(1.25, GOAL), (1 + 2.0**-14, pytest.approx(GOAL**2 * (2**13 + 1), rel=1e-6, abs=0.0))]
+
+
+def test_no_look_is_so_hard_that_it_would_smooth_by_less_than_rounding(monkeypatch):
+    goals = []
+    monkeypatch.setattr(solve, "_saddle_line", lambda *asked: goals.append(asked[-1]) or Free(None, None))
+    monkeypatch.setattr(solve, "_on_line", lambda *_: Found(1.0, 2.0, "line"))
+    _harder(LARGE, Found(0.5, 2.0, "before"), 1e-5, Purse())
+    assert goals == [GOAL, 1e-10]
 
 
 def test_a_harder_look_that_cannot_be_paid_for_changes_nothing():
@@ -378,15 +398,7 @@ def test_where_no_line_can_be_made_chernoffs_bound_stands(monkeypatch):
     assert epsilon_of(LARGE, 1e-5).method == "Chernoff"
     assert delta_of(LARGE, 0.5).method == "Chernoff"
     assert list(candidates(RARE_STEPS, 0.0, Purse())) == []
-
-
-class Free:
-    """Bounds that cost nothing, with a grid."""
-
-    method, work = "free", 0.0
-
-    def __init__(self, mix, grid):
-        self.grid = grid
+    assert {bounds.method for bounds in candidates(RARE_STEPS, 0.5, Purse())} <= {Split.method, Gated.method}
 
 
 @pytest.mark.parametrize(
@@ -425,3 +437,38 @@ def test_a_line_for_delta_is_as_fine_as_delta_is_small(monkeypatch, mix, epsilon
     list(candidates(mix, epsilon, Purse()))
     assert seen == [pytest.approx(truth, abs=0.3)]
     assert seen[0] < 0
+
+
+def test_a_largest_loss_that_may_be_rounded_leaves_some_delta():
+    """1 + 2^-53 is summed to 1, and one loss is above that."""
+    mix = Mix.of([(pairs.two_point_pair(e, 0.0).forward, 1) for e in (1.0, 2.0**-53)])
+    assert mix.largest == 1
+    assert delta_of(mix, 1.0).upper >= math.exp(mix.log_top_mass) * 2.0**-53
+    assert delta_of(mix, 1.0 + 2.0**-49).upper == 0
+
+
+def test_rare_steps_are_kept_off_a_line_that_would_smooth_them(monkeypatch):
+    monkeypatch.setattr(solve, "choose_grid", lambda mix, c, *_: Grid(c, 1.0, 8, 0.1))
+    monkeypatch.setattr(solve, "Line", Free)
+    monkeypatch.setattr(solve, "_on_line", never)
+    monkeypatch.setattr(solve, "_rare", lambda *_: Found(1.5, 1.5, "rare"))
+    assert _numerical(RARE_STEPS, 1e-9, 0.0, Purse()).method == "rare"
+
+
+def test_few_atoms_are_summed():
+    (only,) = candidates(Mix.of([(LAWS["response"], 5)]), 0.5, Purse())
+    assert isinstance(only, AtomSum)
+
+
+def test_a_lattice_and_many_atoms_are_paid_for(monkeypatch):
+    mix, purse = Mix.of([(LAWS["response"], 5)]), Purse(1000.0)
+    lattice = Free(mix, None)
+    lattice.work = 300.0
+    monkeypatch.setattr(solve, "FEW", 0)
+    monkeypatch.setattr(solve, "Line", Free)
+    monkeypatch.setattr(solve, "lattice_sum", lambda *_: lattice)
+    monkeypatch.setattr(solve, "_solved", lambda *_: Found(0.0, 9.0, "wide"))
+    monkeypatch.setattr(solve, "_on_line", lambda *_: Found(0.0, 9.0, "wide"))
+    monkeypatch.setattr(solve, "_harder", lambda mix, found, *_: found)
+    _numerical(mix, 1e-5, 0.0, purse)
+    assert purse.left == 700.0 - AtomSum(*enumerated(mix)).work
