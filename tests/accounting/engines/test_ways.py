@@ -116,6 +116,13 @@ def test_a_truncated_bound_that_cannot_be_computed_excludes_no_epsilon(monkeypat
     assert truncated(Mix(()), 1e-6) == math.inf
 
 
+def test_bounds_are_made_only_if_they_are_paid_for():
+    dear = Priced(6.0)
+    assert attempt(lambda: dear, Purse(6.0)) is dear
+    assert attempt(lambda: dear, Purse(5.0)) is None
+    assert attempt(lambda: None, Purse()) is None
+
+
 class Falling(Priced):
     """Bounds on δ(ε) = e^-ε, to a relative error."""
 
@@ -142,6 +149,7 @@ class Asked:
         self.tuned = []
 
         def at(mix, epsilon, log_delta):
+            assert log_delta == math.log(self.delta)
             self.tuned.append(epsilon)
             return Falling(error, proposed[len(self.tuned) - 1])
 
