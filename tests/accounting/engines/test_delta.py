@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from sitr.accounting.engines.delta import Failure, Finite, Found, Total
+from sitr.accounting.engines.delta import NEVER, Failure, Finite, Found, Total
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.losses.atoms import nothing, two_point
 from sitr.accounting.losses.law import UNIT
@@ -22,6 +22,7 @@ def test_the_total_holds_the_exact_one(mass, finite, stated):
         truth = mpf(mass) + (1 - mpf(mass)) * mpf(finite)
     assert found.lower <= truth <= found.upper <= 1
     assert found.upper <= (1 + 1e-14) * float(truth) + 1e-320
+    assert found.lower >= (1 - 1e-14) * float(truth) - 1e-320
 
 
 @law(200)
@@ -62,3 +63,25 @@ def test_what_is_no_number_proves_nothing(kind):
     ends = {"lower": 1.0, "upper": 2.0, kind: float("nan")}
     found = Found(ends["lower"], ends["upper"], "a")
     assert getattr(found, kind) == {"lower": 0.0, "upper": float("inf")}[kind]
+
+
+def test_a_bracket_is_narrow_beside_its_value_or_beside_nothing():
+    assert Found(1.0, 1.0009, "a").within(1e-3)
+    assert not Found(1.0, 1.002, "a").within(1e-3)
+    assert Found(0.0, 9e-11, "a").within(1e-3)
+    assert not Found(0.0, 2e-10, "a").within(1e-3)
+    assert not Found(0.0, float("inf"), "a").within(1e-3)
+
+
+def test_ends_that_cross_by_rounding_meet_in_one_point():
+    """As far as the larger of them goes, which is safe for both."""
+    beyond = 2.0 * (1 + 5e-13)
+    met = Found(1.0, 2.0, "a").meet(Found(beyond, 3.0, "b"))
+    assert (met.lower, met.upper) == (beyond, beyond)
+
+
+def test_what_is_exact_stays_exact():
+    assert Failure.about(0.0, stated=False) == NEVER
+    assert NEVER.total(Found(Finite(0.25), Finite(0.5), "known")) == Found(0.25, 0.5, "known")
+    assert Failure(0.001, 0.001).total(Found(Finite(0.0), Finite(0.0), "none")) == Found(0.001, 0.001, "none")
+    assert Failure(1.0, 1.0).left(Total(1.0)) == (0.0, 0.0)

@@ -17,12 +17,12 @@ from sitr.accounting import (
 from sitr.accounting.engines import ways
 from sitr.accounting.engines.cut import cut_at
 from sitr.accounting.engines.delta import Found
-from sitr.accounting.engines.line import Grid, Line
+from sitr.accounting.engines.line import MOST_WORK, Grid, Line
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.near import gated_at
+from sitr.accounting.engines.rare import single_jump
 from sitr.accounting.engines.split import split_at
 from sitr.accounting.engines.ways import (
-    RETUNED,
     Purse,
     Way,
     _in_order,
@@ -54,9 +54,12 @@ class Priced:
 
 def test_a_purse_pays_until_it_is_empty():
     purse = Purse(10.0)
-    assert purse.pays(Priced(6.0))
-    assert not purse.pays(Priced(6.0))
-    assert purse.pays(Priced(4.0))
+    assert [purse.pays(Priced(work)) for work in (6.0, 6.0, 4.0)] == [True, False, True]
+
+
+def test_a_question_may_cost_as_much_as_two_of_the_longest_lines():
+    purse = Purse()
+    assert [purse.pays(Priced(MOST_WORK)) for _ in range(3)] == [True, True, False]
 
 
 def test_a_question_that_takes_the_last_of_a_purse_is_its_last():
@@ -77,7 +80,14 @@ def test_all_questions_of_a_search_are_paid_from_one_purse():
 
 @pytest.mark.parametrize(
     ("lower", "upper", "settled"),
-    [(0.0, 0.5, True), (0.0, 0.9, False), (0.9, 1.1, False), (1.1, 9.0, False), (1.5, 9.0, True), (1.0, 1.0, True)],
+    [
+        (0.0, 0.8, True),
+        (0.0, 0.81, False),
+        (0.9, 1.1, False),
+        (1.24, 9.0, False),
+        (1.25, 9.0, True),
+        (1.0, 1.0, True),
+    ],
 )
 def test_a_search_is_content_with_a_bracket_far_from_its_limit(lower, upper, settled):
     found = Found(lower, upper, "any")
@@ -106,6 +116,13 @@ def test_a_truncated_bound_that_cannot_be_computed_excludes_no_epsilon(monkeypat
     assert truncated(Mix(()), 1e-6) == math.inf
 
 
+def test_bounds_are_made_only_if_they_are_paid_for():
+    dear = Priced(6.0)
+    assert attempt(lambda: dear, Purse(6.0)) is dear
+    assert attempt(lambda: dear, Purse(5.0)) is None
+    assert attempt(lambda: None, Purse()) is None
+
+
 class Falling(Priced):
     """Bounds on δ(ε) = e^-ε, to a relative error."""
 
@@ -132,6 +149,7 @@ class Asked:
         self.tuned = []
 
         def at(mix, epsilon, log_delta):
+            assert log_delta == math.log(self.delta)
             self.tuned.append(epsilon)
             return Falling(error, proposed[len(self.tuned) - 1])
 
@@ -161,12 +179,21 @@ def test_a_way_is_asked_again_only_where_it_was_tuned_elsewhere_and_is_not_narro
     for way, start in ((narrow, 5.0), (there, 10.0), (near, 10.0), (far, 9.7)):
         way.narrows(start)
     assert [way.tuned for way in (narrow, there, near, far)] == [[5.0], [10.0], [10.0], [9.7, 10.0]]
+    edge = Asked(WIDE, 12.75, 10.0, 10.0)  # just 2 % away
+    edge.narrows(12.5)
+    assert edge.tuned[:2] == [12.5, 12.75]
 
 
-def test_a_way_that_never_settles_is_asked_no_more_than_so_often():
-    way = Asked(0.9, *(5.0, 20.0) * RETUNED)
+def test_no_way_is_tuned_at_nothing():
+    way = Asked(NARROW, 10.0)
+    assert way.narrows(0.0) == Found(0.0, 20.0, "before")
+    assert way.tuned == []
+
+
+def test_a_way_that_never_settles_is_asked_three_times():
+    way = Asked(0.9, *(5.0, 20.0) * 3)
     found = way.narrows(12.0)
-    assert len(way.tuned) == RETUNED
+    assert len(way.tuned) == 3
     assert found.lower <= 10 <= found.upper
 
 
@@ -231,7 +258,7 @@ def test_a_fair_bracket_is_narrowed_by_the_way_for_many_steps_all_the_same(order
 
 
 def test_a_way_is_tuned_in_the_middle_of_a_bracket_that_tells_where(ordered):
-    for lower, upper, first in ((9.5, 10.5, 10.0), (2.0, 18.0, 5.0)):
+    for lower, upper, first in ((9.5, 10.5, 10.0), (9.2, 10.8, 9.2), (2.0, 18.0, 5.0)):
         way = Asked(NARROW, 10.0)
         ordered(Found(lower, upper, "before"), way)
         assert way.tuned == [first]
@@ -251,6 +278,7 @@ def test_a_way_that_shows_that_nothing_fails_answers_nothing():
     ("sigma", "others", "high", "ways"),
     [
         (0.5, [], 1e9, [cut_at, split_at, gated_at]),
+        (1.3, [], 1e9, [cut_at, split_at, gated_at]),
         (2.0, [], 1e9, [cut_at, gated_at, split_at]),
         (0.5, [], 1e-9, [split_at, gated_at]),
         (0.5, [Gaussian(1.0)], 1e9, [cut_at]),
@@ -264,6 +292,13 @@ def test_ways_are_asked_by_what_makes_the_loss(sigma, others, high, ways):
     beside = [(pair.forward, n) for event in others for pair, n in event.curve.parts]
     asked = _in_order(Mix.of([rare, *beside]), 1e-6, 10.0, high)
     assert [way.at for way in asked] == ways
+
+
+def test_many_steps_make_a_loss_four_times_as_large_as_one_makes():
+    mix = Mix.of([(SampledGaussianLoss.pair(0.5, 1e-4).forward, 10)])
+    jump = single_jump(mix, 1e-6, 10.0)
+    first = [_in_order(mix, 1e-6, 10.0, times * jump)[0].at for times in (3.9, 4.1)]
+    assert first == [split_at, cut_at]
 
 
 def test_a_line_says_what_it_costs_before_it_is_evaluated():

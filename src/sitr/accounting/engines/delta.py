@@ -58,10 +58,6 @@ class Found(Generic[Number]):
     def within(self, relative: float) -> bool:
         return math.isfinite(self.upper) and self.upper - self.lower <= max(relative * self.upper, 1e-10)
 
-    @property
-    def narrow(self) -> bool:
-        return self.within(NARROW)
-
 
 @dataclass(frozen=True)
 class Failure:

@@ -51,7 +51,7 @@ def epsilon_of_orders(
     for mix in mixes[1:]:
         if purse.limit is not None and worst.upper > purse.limit:
             break  # no other order makes a search content
-        if mix.infinite_mass > 0 or _chernoff(mix, delta, enough=worst.lower) > worst.lower:
+        if _chernoff(mix, delta, enough=worst.lower) > worst.lower:
             worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0, purse, ends))
     return worst
 
@@ -63,7 +63,7 @@ def delta_of_orders(mixes: list[Mix], epsilon: float, *, only_chernoff: bool = F
         return Found(Total(0.0), max(f.upper for f in found), "Rényi conversion")
     worst = delta_of(mixes[0], epsilon)
     for mix in mixes[1:]:
-        if mix.infinite_mass > 0 or _chernoff_delta(mix, epsilon).upper > worst.lower:
+        if mix.failure.total(_chernoff_delta(mix, epsilon)).upper > worst.lower:
             worst = worst.worst(delta_of(mix, epsilon))
     return worst
 
@@ -156,7 +156,7 @@ def _numerical(mix: Mix, delta: Finite, floor: float, purse: Purse) -> Found[flo
         return _solved(AtomSum(*few), delta, 1.0)
     c = min(best_tilt(mix, log_delta), mix.tilt_limit)
     found = Found(0.0, _chernoff_at(mix, [c], log_delta), "Chernoff")
-    if found.upper == 0.0 or purse.settles(found):
+    if purse.settles(found):
         return found
     start, log_main = _saddle_guess(mix, c, log_delta)
     on_lattice = lattice_sum(mix, c, log_main)
