@@ -84,4 +84,6 @@ def test_what_is_exact_stays_exact():
     assert Failure.about(0.0, stated=False) == NEVER
     assert NEVER.total(Found(Finite(0.25), Finite(0.5), "known")) == Found(0.25, 0.5, "known")
     assert Failure(0.001, 0.001).total(Found(Finite(0.0), Finite(0.0), "none")) == Found(0.001, 0.001, "none")
+    assert NEVER.left(Total(0.3)) == (0.3, 0.3)
     assert Failure(1.0, 1.0).left(Total(1.0)) == (0.0, 0.0)
+    assert Failure.about(1 - 2.0**-53, stated=False).upper == 1
