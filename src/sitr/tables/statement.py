@@ -72,13 +72,17 @@ class Statement:
     @property
     def on_empty_tables(self) -> Statement:
         """The same of tables without rows."""
-        tree = self.tree.copy()
-        for table in list(tree.find_all(exp.Table)):
-            alias = table.args.get("alias")
-            table.replace(empty := exp.Subquery(alias=alias))
-            table.set("alias", None)
-            empty.set("this", exp.Select(expressions=[exp.Star()]).from_(table, copy=False).limit(0, copy=False))
-        return replace(self, tree=tree, text=text_of(tree, self.dialect))
+
+        def work() -> Statement:
+            tree = self.tree.copy()
+            for table in list(tree.find_all(exp.Table)):
+                alias = table.args.get("alias")
+                table.replace(empty := exp.Subquery(alias=alias))
+                table.set("alias", None)
+                empty.set("this", exp.Select(expressions=[exp.Star()]).from_(table, copy=False).limit(0, copy=False))
+            return replace(self, tree=tree, text=text_of(tree, self.dialect))
+
+        return _deeply(work)
 
 
 def check_library() -> None:

@@ -53,6 +53,19 @@ def test_high_orders_are_those_of_the_continuous_noise(scale, q):
     assert discrete.rdp(200) == pytest.approx(PoissonSampled(Gaussian(scale), q).rdp(200), rel=0.01)
 
 
+def log_moment(loss, c, scale, sensitivity, q, *, digits, reach):
+    """ln E e^{cL}, summed over the integers within reach; what is linear in the shift has a mean of 0."""
+    with mpmath.workdps(digits):
+        power = 1 + mpmath.mpf(c) if loss.removes else -mpmath.mpf(c)
+        s2, rate = 2 * mpmath.mpf(scale) ** 2, mpmath.mpf(q)
+        weights = {x: mpmath.exp(-mpmath.mpf(x * x) / s2) for x in range(-reach, reach + 1)}
+        shift = {x: rate * mpmath.expm1((2 * sensitivity * x - sensitivity**2) / s2) for x in weights}
+        gain = mpmath.fsum(
+            w * (mpmath.expm1(power * mpmath.log1p(shift[x])) - power * shift[x]) for x, w in weights.items()
+        )
+        return float(mpmath.log1p(gain / mpmath.fsum(weights.values())))
+
+
 @pytest.mark.parametrize(
     ("scale", "sensitivity"), [(1.0, 1), (1.6, 1), (4.4, 1), (4.7, 1), (20.0, 1), (9.0, 20), (60.0, 7)]
 )
@@ -62,15 +75,7 @@ def test_moments_are_sums_over_the_integers_on_any_grid(scale, sensitivity, q):
     pair = SampledDiscreteLoss.pair(scale, sensitivity, q)
     for loss in (pair.forward, pair.backward):
         for c in (1e-3, 0.8, 6.5):
-            power = 1 + mpmath.mpf(c) if loss.removes else -mpmath.mpf(c)
-            with mpmath.workdps(30):
-                s2, rate, reach = 2 * mpmath.mpf(scale) ** 2, mpmath.mpf(q), math.ceil(13 * scale) + 8 * sensitivity
-                weights = {x: mpmath.exp(-mpmath.mpf(x * x) / s2) for x in range(-reach, reach + 1)}
-                shift = {x: rate * mpmath.expm1((2 * sensitivity * x - sensitivity**2) / s2) for x in weights}
-                gain = mpmath.fsum(
-                    w * (mpmath.expm1(power * mpmath.log1p(shift[x])) - power * shift[x]) for x, w in weights.items()
-                )
-                truth = float(mpmath.log1p(gain / mpmath.fsum(weights.values())))
+            truth = log_moment(loss, c, scale, sensitivity, q, digits=30, reach=math.ceil(13 * scale) + 8 * sensitivity)
             assert float(loss.log_mgf(np.float64(c))) == pytest.approx(truth, rel=1e-9, abs=1e-14)
 
 
@@ -81,15 +86,7 @@ def test_tiny_moments_keep_their_digits(scale, sensitivity, q):
     pair = SampledDiscreteLoss.pair(scale, sensitivity, q)
     for loss in (pair.forward, pair.backward):
         for c in (1e-7, 0.5, 1.0, 7.0):
-            with mpmath.workdps(60):
-                power = 1 + mpmath.mpf(c) if loss.removes else -mpmath.mpf(c)
-                s2, rate, reach = 2 * mpmath.mpf(scale) ** 2, mpmath.mpf(q), math.ceil(20 * scale) + 9 * sensitivity
-                weights = {x: mpmath.exp(-mpmath.mpf(x * x) / s2) for x in range(-reach, reach + 1)}
-                shift = {x: rate * mpmath.expm1((2 * sensitivity * x - sensitivity**2) / s2) for x in weights}
-                gain = mpmath.fsum(
-                    w * (mpmath.expm1(power * mpmath.log1p(shift[x])) - power * shift[x]) for x, w in weights.items()
-                )
-                truth = float(mpmath.log1p(gain / mpmath.fsum(weights.values())))
+            truth = log_moment(loss, c, scale, sensitivity, q, digits=60, reach=math.ceil(20 * scale) + 9 * sensitivity)
             assert float(loss.log_mgf(np.float64(c))) == pytest.approx(truth, rel=1e-8, abs=1e-30)
 
 
