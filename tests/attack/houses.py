@@ -86,7 +86,7 @@ class Frames(House):
 
     def opened(self, rows: Rows) -> Database:
         made = open_database(self.declared(), analyst="amina", ledger="memory://", frames=self._frames(rows))
-        made.source._connection.raw_sql("SET threads = 1")  # type: ignore[attr-defined]
+        _in_one_thread(made.source)
         return made
 
     def fill(self, rows: Rows) -> None:
@@ -114,7 +114,7 @@ class Files(House):
         self._write(rows)
         made = open_database(self.declared(**self._address()), analyst="amina", ledger="memory://")
         if self.world.engine == "duckdb":
-            made.source._connection.raw_sql("SET threads = 1")  # type: ignore[attr-defined]
+            _in_one_thread(made.source)
         else:
             for name, value in SPARK.items() if self.world.seed % 10 else ():
                 made.source._session.conf.set(name, value)  # type: ignore[attr-defined]
@@ -162,7 +162,7 @@ class Kept(House):
     def opened(self, rows: Rows) -> Database:
         self._write(rows)
         made = open_database(self.declared(address="world.duckdb"), analyst="amina", ledger="memory://")
-        made.source._connection.raw_sql("SET threads = 1")  # type: ignore[attr-defined]
+        _in_one_thread(made.source)
         return made
 
     def fill(self, rows: Rows) -> None:
@@ -172,7 +172,7 @@ class Kept(House):
         source.disconnect()
         self._write(rows)
         source.renew()
-        source._connection.raw_sql("SET threads = 1")
+        _in_one_thread(source)
         for texts in known:
             source.places(texts)
 
@@ -222,6 +222,11 @@ class Server(House):
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _in_one_thread(source: Any) -> None:
+    """DuckDB is quicker so with few rows."""
+    source._connection.raw_sql("SET threads = 1")
 
 
 def _cell(cell: Any) -> bytes:

@@ -28,7 +28,7 @@ from .files import FILES, head_of, is_file, is_parquet
 from .lines import END, LONGEST_LINE, MARK, NO_TEXT, QUOTE, Lines, columns_of, separator_of
 from .origins import Origin, origins_of_files, refused_view
 from .source import Source, not_after_fork
-from .statement import Statement, text_of
+from .statement import Statement
 
 DEFAULT = "local[2]"
 DATABASE = "default"
@@ -213,20 +213,18 @@ class Spark(Source):
     def fetch(self, statement: Statement) -> Any:
         """By Arrow; a time is the one on the wall, without a zone."""
         self._session.sparkContext.setJobGroup(self._group, "sitr", interruptOnCancel=True)
-        table = self._session.sql(self._seeded(statement)).toArrow()
+        table = self._session.sql(statement.changed(self._seeded).text).toArrow()
         fields = [
             pyarrow.field(field.name, pyarrow.timestamp("us")) if pyarrow.types.is_timestamp(field.type) else field
             for field in table.schema
         ]
         return table.cast(pyarrow.schema(fields))
 
-    def _seeded(self, statement: Statement) -> str:
-        """The query, with a seed for each random column: Spark's own comes from the clock."""
-        tree = statement.tree.copy()
+    def _seeded(self, tree: Any) -> None:
+        """Give each random column of a query a seed: Spark's own comes from the clock."""
         for place, node in enumerate(list(tree.find_all(expressions.Rand))):
             digest = hashlib.sha256(f"{self._seed}/{place}".encode()).digest()
             node.set("this", expressions.Literal.number(int.from_bytes(digest[:8]) >> 1))
-        return text_of(tree, statement.dialect)
 
     def interrupt(self) -> None:
         """Cancel our jobs, and nobody else's."""

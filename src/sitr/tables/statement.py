@@ -73,13 +73,20 @@ class Statement:
     def on_empty_tables(self) -> Statement:
         """The same of tables without rows."""
 
-        def work() -> Statement:
-            tree = self.tree.copy()
+        def emptied(tree: exp.Expr) -> None:
             for table in list(tree.find_all(exp.Table)):
                 alias = table.args.get("alias")
                 table.replace(empty := exp.Subquery(alias=alias))
                 table.set("alias", None)
                 empty.set("this", exp.Select(expressions=[exp.Star()]).from_(table, copy=False).limit(0, copy=False))
+
+        return self.changed(emptied)
+
+    def changed(self, change: Callable[[exp.Expr], None]) -> Statement:
+        """The same after a change to a copy of its tree."""
+
+        def work() -> Statement:
+            change(tree := self.tree.copy())
             return replace(self, tree=tree, text=text_of(tree, self.dialect))
 
         return _deeply(work)
