@@ -36,7 +36,7 @@ class Part:
         kind: "plans", "expressions" or "trees".
         count: How many.
         seed: Of the first.
-        share: Of all the time that there is, at most; all of them together are a little more than there is.
+        share: About what it takes of the time of a run; what earlier parts leave, later ones have.
     """
 
     name: str
@@ -51,19 +51,20 @@ def parts(seed: int, plans: int, trees: int, expressions: int) -> list[Part]:
     counts = {engine: round(plans * share) for engine, share in SHARES.items()}
     made = [
         Part("spark", "plans", counts["spark"], seed + FIRST["spark"], 0.18),
-        Part("postgresql", "plans", counts["postgresql"], seed + FIRST["postgresql"], 0.09),
+        Part("postgresql", "plans", counts["postgresql"], seed + FIRST["postgresql"], 0.11),
     ]
     left, first = plans - sum(counts.values()), seed * trees // WORLDS
     for piece in range(PIECES):
         begin = seed + FIRST["duckdb"] + piece * (FIRST["postgresql"] // PIECES)
-        made.append(Part("duckdb", "plans", -(-left // PIECES), begin, 0.4 / PIECES))
-        made.append(Part("trees", "trees", trees // PIECES, first + piece * (trees // PIECES), 0.4 / PIECES))
+        made.append(Part("duckdb", "plans", -(-left // PIECES), begin, 0.36 / PIECES))
+        made.append(Part("trees", "trees", trees // PIECES, first + piece * (trees // PIECES), 0.36 / PIECES))
     return [*made, Part("expressions", "expressions", expressions, seed, 0.04)]
 
 
-def attacked(part: Part, seconds: float) -> tuple[str, bool]:
-    """Do a part, and return what to print of it, and whether it found nothing."""
+def attacked(part: Part, until: float, share: float) -> tuple[str, bool]:
+    """Do a part in a share of the time until the end; return what to print of it, and whether it found nothing."""
     began = time.monotonic()
+    seconds = share * (until - began)
     if part.kind == "plans":
         import attack_plans
 
@@ -82,7 +83,7 @@ def attacked(part: Part, seconds: float) -> tuple[str, bool]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help=f"where to go on; a run takes {WORLDS} of them (0)")
-    parser.add_argument("--seconds", type=float, default=3300.0, help="for all of it, on two processes (3300)")
+    parser.add_argument("--seconds", type=float, default=3500.0, help="for all of it, on two processes (3500)")
     parser.add_argument("--plans", type=int, default=20_000, help="on all engines together (20,000)")
     parser.add_argument("--trees", type=int, default=10_000, help="for the accountant (10,000)")
     parser.add_argument("--expressions", type=int, default=4_000, help="on DuckDB and PostgreSQL (4,000)")
@@ -99,13 +100,14 @@ def main() -> int:
         for part in parts(options.seed, options.plans, options.trees, options.expressions)
         if options.only in (None, part.name, part.kind)
     ]
-    whole = min(sum(part.share for part in wanted), 1.0)  # few parts have more time each
-    clean = True
+    clean, until = True, began + options.seconds
     context: Any = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.processes, mp_context=context, max_tasks_per_child=1) as pool:
-        work: Callable[[Part, float], tuple[str, bool]] = attacked
-        seconds = {part: options.seconds * options.processes * part.share / whole for part in wanted}
-        running = {pool.submit(work, part, seconds[part]): part for part in wanted}
+        work: Callable[[Part, float, float], tuple[str, bool]] = attacked
+        running = {}
+        for place, part in enumerate(wanted):
+            share = options.processes * part.share / sum(one.share for one in wanted[place:])
+            running[pool.submit(work, part, until, min(share, 1.0))] = part
         for done in as_completed(running):
             try:
                 text, fine = done.result()
