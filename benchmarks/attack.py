@@ -83,12 +83,14 @@ def attacked(part: Part, until: float, share: float) -> tuple[str, bool]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help=f"where to go on; a run takes {WORLDS} of them (0)")
-    parser.add_argument("--seconds", type=float, default=3500.0, help="for all of it, on two processes (3500)")
+    parser.add_argument("--seconds", type=float, default=3500.0, help="for all of it, on two cores (3500)")
     parser.add_argument("--plans", type=int, default=20_000, help="on all engines together (20,000)")
     parser.add_argument("--trees", type=int, default=10_000, help="for the accountant (10,000)")
     parser.add_argument("--expressions", type=int, default=4_000, help="on DuckDB and PostgreSQL (4,000)")
     parser.add_argument("--only", metavar="WORD", help="parts of this name or kind: spark, plans, trees, expressions")
-    parser.add_argument("--processes", type=int, default=2, help="at a time (2)")
+    parser.add_argument(
+        "--processes", type=int, default=3, help="at a time: one that asks an engine waits now and then (3)"
+    )
     return parser.parse_args()
 
 

@@ -186,6 +186,11 @@ def test_guarantees_of_one_point_are_a_black_box():
         assert abs(several.delta(MP.mpf(epsilon)) - single.delta(MP.mpf(epsilon))) < MP.mpf(10) ** -50
 
 
+def test_guarantees_on_one_line_with_their_images_leave_no_loss_beyond_the_first():
+    law = guaranteed(((0.03, 0.0), (6.9, 0.0)))
+    assert law.delta(MP.mpf("1.2")) == 0 < law.delta(MP.mpf("0.02"))
+
+
 def test_repeated_black_boxes_keep_the_theorem():
     """Kairouz–Oh–Viswanath (THEORY 4.3)."""
     k, e, delta = 7, MP.mpf(0.5), MP.mpf(0.01)

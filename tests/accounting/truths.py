@@ -142,7 +142,8 @@ def guaranteed(points):
         slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(chain)] + [MP.mpf(0)]
         masses = [(y, after - before) for (y, _), before, after in zip(chain[1:], slopes, slopes[1:], strict=False)]
         only = chain[-1][1]  # the same for both, as the profile is symmetric
-        return Pairs.exact([(y * q, q) for y, q in masses if q > 0], only, only)
+        rounding = MP.mpf(10) ** (50 - CANCELLING)  # what is left of corners on one line
+        return Pairs.exact([(y * q, q) for y, q in masses if q > rounding], only, only)
 
 
 def _hull(points):
