@@ -22,7 +22,9 @@ from sitr.accounting import (
     Renyi,
     ZeroConcentrated,
 )
-from sitr.accounting.parts import _ratio
+from sitr.accounting.engines.mix import Mix
+from sitr.accounting.losses import pairs
+from sitr.accounting.parts import _block_above, _profile_pair, _ratio
 from sitr.errors import NoSuchGuarantee
 from tests.accounting.helpers import (
     DIGITS,
@@ -47,6 +49,44 @@ def test_sampling_every_one_changes_nothing():
 def test_gaussians_on_one_sample_are_one_gaussian():
     once = PoissonSampled(Gaussian(3.0) * 9, 0.1).epsilon(1e-6)
     assert once.upper == pytest.approx(PoissonSampled(Gaussian(1.0), 0.1).epsilon(1e-6).upper, rel=1e-9)
+
+
+def test_a_sample_of_a_sample_is_one_sample():
+    inside = Laplace(2.0) * 3 + Gaussian(2.0)
+    twice, once = PoissonSampled(PoissonSampled(inside, 0.5), 0.25), PoissonSampled(inside, 0.125)
+    assert twice.parts == once.parts or twice.epsilon(1e-6) == once.epsilon(1e-6)
+    assert twice.delta(0.1) == once.delta(0.1)
+
+
+def test_the_profile_of_bounded_losses_ends_at_the_largest():
+    pair = _profile_pair(((pairs.laplace_pair(0.7), 3),))
+    assert pair.forward.infinite_mass == 0
+    assert pair.forward.largest == pytest.approx(2.1, rel=1e-12)
+
+
+@pytest.mark.parametrize("event", [Laplace(1.0) * 5 + Gaussian(2.0), Gaussian(0.3) + RandomizedResponse(0.6) * 3])
+def test_the_hull_of_a_profile_costs_hardly_more_than_it(event):
+    pair = _profile_pair(event.parts)
+    for share in (0.1, 0.3, 0.5, 1.0):
+        epsilon = share * event.expected_loss()
+        truth = event.delta(epsilon)
+        found = pair.forward.profile(np.float64(epsilon))
+        assert truth.lower <= found <= truth.upper * (1 + 1e-4)
+
+
+def test_where_no_line_can_be_paid_for_chernoff_bounds_a_profile():
+    mix = Mix.of([(pairs.laplace_pair(0.5).forward, 7)])
+    epsilons = np.linspace(0.5, 3.0, 5)
+    poor, rich = (_block_above(mix, epsilons, 0.1, share) for share in (1.0, 1e7))
+    assert (rich <= poor).all()
+    assert (rich < 0.9 * poor).any()
+
+
+def test_a_group_of_several_guarantees_keeps_them_all():
+    both = Guarantees([(0.5, 1e-3), (1.0, 1e-6)]).group(2)
+    for epsilon, delta in ((0.5, 1e-3), (1.0, 1e-6)):
+        grown = delta * math.expm1(2 * epsilon) / math.expm1(epsilon)
+        assert both.delta(2 * epsilon).upper == pytest.approx(grown, rel=1e-9)
 
 
 def test_two_responses_on_one_sample_are_held():

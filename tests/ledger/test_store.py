@@ -1,7 +1,7 @@
 """What stores have in common: pages of entries, one moment for all that is read, and no step on what was changed."""
 
 import pytest
-from sqlalchemy import delete, insert
+from sqlalchemy import delete, event, insert
 
 from sitr.accounting import PureDP
 from sitr.errors import LedgerUnavailable
@@ -44,6 +44,38 @@ def test_every_entry_is_read_once_and_in_order_however_many_pages_there_are(beyo
     assert [entry.seq for entry in ledger.store.entries()] == list(range(1, last + 1))
     assert [entry.seq for entry in ledger.store.entries(after=last - 3)] == [last - 2, last - 1, last]
     assert ledger.store.heads([2, 5, last + 1]) == {Head(2, "2"), Head(5, "5")}
+
+
+def test_nothing_is_told_in_the_order_in_which_a_table_happens_to_give_it(tmp_path):
+    """SQLite can be told to turn whatever no statement puts in order."""
+    store = Ledger.open(tmp_path / "book.db").store
+    event.listen(store.engine, "connect", lambda driver, _: driver.execute("PRAGMA reverse_unordered_selects = ON"))
+    store.close()
+    ledger = Ledger.open("memory://")
+    for one in (ledger.store, store):
+        if one is ledger.store:
+            one._with_driver(lambda driver: driver.execute("PRAGMA reverse_unordered_selects = ON"))
+        book = ledger if one is ledger.store else Ledger(store, str(store.identity().id), None, None)
+        for name in ("a", "b", "c"):
+            book.create_budget(name, Budget(epsilon=8))
+        with book.reserve("b", ONE, analyst="amina", operation="q") as grant:
+            grant.commit(1)
+        places = list(range(1, 8))
+        assert [entry.seq for entry in one.entries()] == places
+        with one.snapshot() as snapshot:
+            assert [entry.seq for entry in snapshot.entries()] == places
+            assert [total.name for total in snapshot.totals()] == ["a", "b", "c"]
+        assert [total.name for total in one.totals(["c", "a", "b"])] == ["a", "b", "c"]
+        with one.transaction() as connection:
+            assert [total.name for total in one._totals(connection, ["c", "a", "b"])] == ["a", "b", "c"]
+            assert [entry.kind for entry in one._operation(connection, "q")] == ["reserve", "start", "commit"]
+        assert [entry.kind for entry in one.operation("q")] == ["reserve", "start", "commit"]
+
+
+def test_a_book_of_this_form_is_not_brought_forward_again(ledger):
+    before = list(ledger.entries())
+    ledger.store.migrate()
+    assert list(ledger.entries()) == before
 
 
 def test_what_is_read_together_is_of_one_moment(fresh_durable):

@@ -9,6 +9,8 @@ import pytest
 
 import sitr
 from sitr.query.execution import Execution
+from sitr.query.facts import Facts
+from sitr.query.planner import Target, plan
 from sitr.query.sql.postprocessing import COMPARED
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
@@ -218,3 +220,45 @@ def test_what_was_computed_is_compared_with_any_constant():
                     kept = one.table("t").filter(Comparison(sign, left, right)).aggregate(x=sitr.count())
                     a, b = (lambda v: v / 2, lambda v: constant)[:: 1 if left is half else -1]  # noqa: B023
                     assert exact(kept) == [sum(COMPARED[sign](a(v), b(v)) for v in range(5))], (constant, sign)
+
+
+VISITS = {
+    "who": pyarrow.array([1] * 10 + [2, 2, 3]),
+    "ward": pyarrow.array(["a"] * 9 + ["b", "a", "b", "b"]),
+    "cost": pyarrow.array([1.0] * 9 + [5.0, 7.0, 7.0, 9.0]),
+}
+COLUMNS = {
+    "who": {"type": "integer"},
+    "ward": {"type": "string", "categories": ["a", "b"]},
+    "cost": {"type": "float", "bounds": [0, 10]},
+}
+
+
+def test_a_unit_has_a_row_for_each_of_its_keys():
+    with database(COLUMNS, pyarrow.table(VISITS), unit="who", max_rows_per_unit=20) as one:
+        per = one.table("t").per_unit("ward", highest=sitr.max("cost"), rows=sitr.count(bounds=(0, 20)))
+        question = per.group_by("ward").aggregate(x=sitr.count(), y=sitr.sum("rows", bounds=(0, 20)))
+        question = question.bounded(max_rows_per_unit=4)
+        assert exact(question) == [2.0, 3.0]
+        assert exact(question, "y") == [10.0, 3.0]
+
+
+def test_what_a_unit_repeats_uses_up_none_of_its_bound():
+    """Of ten rows of one person nine say the same: two different values fit into a bound of two, whatever is chosen."""
+    with database(COLUMNS, pyarrow.table(VISITS), unit="who", max_rows_per_unit=20) as one:
+        question = one.table("t").aggregate(x=sitr.count_distinct("cost")).bounded(max_rows_per_unit=2)
+        made = plan(question.query, one.declared, Target(1.0, 1e-6), Facts())
+        for key in range(20):
+            assert Execution(made, one.source, unsafe_without_noise=True, unsafe_key=key).answer().raw["x"] == [4.0]
+
+
+def test_a_text_that_names_a_unit_is_what_the_engine_takes_for_one(monkeypatch):
+    """Here a text is its small letters: so are two names that differ in nothing else, and they are one unit."""
+    table = pyarrow.table({"who": ["a", "A", "b"], "ward": ["a", "a", "b"]})
+    columns = {"who": {"type": "string"}, "ward": COLUMNS["ward"]}
+    with database(columns, table, unit="who", max_rows_per_unit=20) as one:
+        question = one.table("t").aggregate(x=sitr.count_units())
+        assert exact(question) == [3.0]
+        monkeypatch.setattr(type(one.source), "text", lambda source, value: value.lower())
+        one.source._queries.clear()
+        assert exact(question) == [2.0]

@@ -222,3 +222,15 @@ def test_a_negative_number_is_the_opposite_of_one():
     """As a text is read, whichever of the two Ibis makes."""
     for literal in (exp.Literal(this="-5", is_string=False), exp.Literal.number(-5)):
         assert plain(exp.select(literal)) == sqlglot.parse_one("SELECT -5")
+
+
+def test_words_of_an_engine_are_told_without_regard_to_their_case():
+    tree = plain(exp.Extract(this=exp.Var(this="month"), expression=exp.column("d")))
+    assert [one.name for one in tree.find_all(exp.Var)] == ["MONTH"]
+
+
+@pytest.mark.parametrize("condition", ["NOT (a IS TRUE)", "NOT (a = NULL)", "a IS NULL", "NOT a"])
+def test_only_what_says_that_something_is_there_counts_for_a_unit(condition):
+    assert bounds_in(sqlglot.parse_one(f"SELECT 1 FROM r WHERE {condition}", dialect="duckdb")) == Counter()
+    there = sqlglot.parse_one("SELECT 1 FROM r WHERE NOT (a IS NULL)", dialect="duckdb")
+    assert bounds_in(there).total() == 1

@@ -149,8 +149,8 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> Fl
     middle = float(epsilons[epsilons.size // 2])
     c = min(saddle_tilt(mix, middle), mix.tilt_limit)
     logs = float(mix.log_mgf(c)) + mix.log_mgf_error(c) + float(log_kappa(c)) - c * epsilons
-    bounds = np.exp(np.minimum(logs, 0.0)) * (1 + 1e-9)
-    near = float(logs[epsilons.size // 2]) - 2  # about ln δ, under 0 at a saddle: only sets how fine the line is
+    bounds = np.exp(np.minimum(logs, 0.0))
+    near = float(logs[epsilons.size // 2])  # about ln δ, under 0 at a saddle: only sets how fine the line is
     at = max(middle, typical)
     line = attempt(lambda: Line(mix, choose_grid(mix, c, at, near, GOAL, most_work=share)), Purse(2 * share))
     if line is None:
