@@ -365,10 +365,10 @@ def _layout(query: Query, schema: Mapping[str, Domain], *, selects: bool) -> tup
 def _designs(
     asked: list[tuple[str, Aggregate]], schema: Mapping[str, Domain]
 ) -> list[tuple[Design, Mapping[str, tuple[Expression, Any]], list[str]]]:
-    """Pairs of values first, then single ones that no pair covers, then a count of rows if nothing else has one."""
+    """Of the same values the highest degree first, which covers the others; a count of rows if nothing else has one."""
     made: list[tuple[Design, Mapping[str, tuple[Expression, Any]], list[str]]] = []
     shared: dict[tuple[str, ...], list[int]] = {}  # the places of designs of the same values
-    for name, one in sorted(asked, key=lambda item: (item[1].other is None, -DEGREES[item[1].kind])):
+    for name, one in sorted(asked, key=lambda item: -DEGREES[item[1].kind]):
         if one.value is None:
             continue
         values = [(one.value, one.bounds)] + ([(one.other, one.other_bounds)] if one.other is not None else [])

@@ -314,8 +314,8 @@ class Emitter:
                 groups = self._first(once.select(UNIT, *keys).distinct(), [UNIT], tally.bound.groups)
                 once = _in_groups(once, groups, keys)
         different = once.select(*keys, "value").distinct()
-        counted = {"sum0": different.count()} if not keys else {"sum0": lambda rows: rows.count()}
-        return different.aggregate(**counted) if not keys else different.group_by(keys).aggregate(**counted)
+        grouped = different.group_by(keys) if keys else different
+        return grouped.aggregate(sum0=lambda rows: rows.count())
 
     def _known(self, rows: Rows, keys: tuple[Key, ...]) -> Rows:
         """Only rows whose keys are public: the others shall not use up what a unit may contribute."""
