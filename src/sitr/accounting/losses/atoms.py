@@ -72,13 +72,16 @@ class Atoms(Loss):
 
     def log_mgf(self, x: Floats) -> Floats:
         x = np.asarray(x, dtype=np.float64)
-        if self.largest == 0 and self.smallest == 0:
+        if self._farthest == 0:
             return np.zeros(x.shape)
+        if x.ndim == 0:  # the common case, in half of the time
+            moment = float(log_sum_exp(self.logs + x * self.losses))
+            size = abs(float(x)) * self._farthest
+            if size >= SMALL and not (self._balanced and abs(moment) < SMALL and size < FARTHEST):
+                return np.float64(moment)
         plain = log_sum_exp(self.logs + x[..., None] * self.losses)
-        farthest = np.abs(x) * max(self.largest, -self.smallest)
-        small = farthest < SMALL
-        if self._balanced:
-            small |= (np.abs(plain) < SMALL) & (farthest < FARTHEST)
+        sizes = np.abs(x) * self._farthest
+        small = (sizes < SMALL) | (self._balanced & (np.abs(plain) < SMALL) & (sizes < FARTHEST))
         if not small.any():
             return plain
         tiny = np.where(small, x, 0.0)[..., None]
@@ -87,9 +90,13 @@ class Atoms(Loss):
         return np.where(small, np.log1p(excess), plain)
 
     @cached_property
+    def _farthest(self) -> float:
+        return max(self.largest, -self.smallest)
+
+    @cached_property
     def _balanced(self) -> bool:
         """Whether E e^{-L} = 1, to the last digits."""
-        if self.uneven or self.infinite_mass or max(self.largest, -self.smallest) > 30:
+        if self.uneven or self.infinite_mass or self._farthest > 30:
             return False
         total = float(np.sum(np.exp(self.logs - self.losses)))
         return bool(abs(total - 1) < 8 * UNIT * (4 + self.losses.size))
