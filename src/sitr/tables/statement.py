@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 import sqlglot
@@ -69,9 +69,9 @@ class Statement:
         """The text in lines, for people."""
         return text_of(self.tree, self.dialect, pretty=True)
 
-    @property
+    @cached_property
     def on_empty_tables(self) -> Statement:
-        """The same of tables without rows."""
+        """The same of tables without rows; a question that is asked again is rehearsed again."""
 
         def emptied(tree: exp.Expr) -> None:
             for table in list(tree.find_all(exp.Table)):
