@@ -1,13 +1,18 @@
 """Cases in which a bracket once missed the truth, each with the truth by another route."""
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sitr.accounting import (
     ApproximateDP,
+    Composed,
+    Concentrated,
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
@@ -21,6 +26,8 @@ from sitr.accounting import (
     RDPFilter,
     Renyi,
     ZeroConcentrated,
+    calibrate_noise,
+    compose,
 )
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.solve import delta_of
@@ -308,3 +315,78 @@ def test_a_rare_step_beside_a_claim_has_its_mass_taken_off_once(sigma, q, epsilo
 def test_two_steps_of_a_sampled_law_without_a_lattice_are_summed_atom_by_atom():
     found = (PoissonSampled(ApproximateDP(1.0, 1e-3), 0.1) * 3).delta(0.05)
     assert found.upper - found.lower <= 1e-12 * found.upper
+
+
+# What a third attack found
+
+
+def test_the_group_of_a_claim_costs_no_less_than_what_is_known_to_attain_it():
+    """A mean loss of 0 is that of equal laws; and by Hölder no table of one order says more than this."""
+    assert Concentrated(0.0, 1.0).group(2).epsilon(1e-6).lower == 0
+    assert Renyi(points=[(1, 0.0), (64, 0.1)]).group(2).epsilon(1e-6).lower == 0
+    assert Renyi(points=[(64, 0.1)]).group(2).epsilon(1e-6).lower <= 0.5019
+    assert Concentrated(0.5, 1.0).group(2).epsilon(1e-6).lower == pytest.approx(
+        Gaussian(0.5).epsilon(1e-6).lower, rel=1e-6
+    )
+
+
+@given(st.lists(st.tuples(st.floats(-3, 3), st.integers(1, 2**20)), min_size=2, max_size=6))
+def test_what_q_has_beyond_p_is_known_to_its_last_digit(rows):
+    """Of probabilities that add up to one exactly: E e^{-L} falls short of one by the mass of an infinite loss."""
+    total = sum(weight for _, weight in rows)
+    whole = 2 ** (total.bit_length())
+    losses = [loss for loss, _ in rows]
+    masses = [weight / whole for _, weight in rows]
+    masses[0] += (whole - total) / whole
+    with mpmath.workdps(60):
+        missing = 1 - mpmath.fsum(
+            mpmath.mpf(p) * mpmath.exp(-mpmath.mpf(loss)) for p, loss in zip(masses, losses, strict=True)
+        )
+        if missing < 1e-13:  # as much as the numbers of a table may be off, or more than there is
+            return
+        found = LossDistribution(losses, masses).delta(600.0)
+        assert found.lower * (1 - 1e-14) <= missing <= found.upper * (1 + 1e-14)
+        assert found.upper - found.lower <= 1e-13 * found.upper
+
+
+def test_no_end_of_a_tradeoff_is_rounded_the_wrong_way():
+    with mpmath.workdps(60):
+        for x in (1e-17, 1e-9, 0.3):
+            truth = 1 - mpmath.e * mpmath.mpf(x)
+            found = PureDP(1.0).tradeoff(x)
+            assert (
+                mpmath.mpf(found.lower) <= max(truth, mpmath.exp(-1) * (1 - mpmath.mpf(x))) <= mpmath.mpf(found.upper)
+            )
+
+
+@pytest.mark.parametrize("scale", [3.0, 7.0, 11.0, 0.3, 1e-3, 12345.678])
+def test_a_pure_epsilon_is_never_rounded_down(scale):
+    for event in (DiscreteLaplace(scale), Laplace(scale), DiscreteLaplace(scale, 3) * 7):
+        steps = 21 if isinstance(event, Composed) else 1
+        assert Fraction(event.pure()) >= steps / Fraction(scale)
+    assert RandomizedResponse(0.5, 3).pure() >= mpmath.log(2)
+    assert Renyi(formula=RandomizedResponse(0.5, 3)).epsilon(0.0).upper >= mpmath.log(2)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [ZeroConcentrated(1e-310), Renyi(points=[(2, 1e-310)]), Concentrated(1e-300, 1e-155), ZeroConcentrated(0.0)],
+)
+def test_a_sample_of_next_to_nothing_is_answered(claim):
+    sample = PoissonSampled(claim, 0.1)
+    assert sample.epsilon(1e-6).upper <= 1e-6
+    assert sample.delta(0.1).upper <= 1e-6
+    assert sample.tradeoff(0.5).lower >= 0.49
+
+
+def test_bounds_that_lie_far_apart_are_walked():
+    found = calibrate_noise(lambda noise: PureDP(0.1), epsilon=1.0, delta=0.0, bounds=(5e-324, 1.0))
+    assert found.value <= 1.0
+
+
+def test_many_different_samples_are_answered_in_time():
+    """The laws of each would take a tenth of a second: their curves alone say less, and say it at once."""
+    many = compose(*(PoissonSampled(Laplace(1 + place / 7) * 2 + Gaussian(3.0), 0.01) for place in range(30)))
+    found = many.epsilon(1e-6)
+    assert 0 <= found.lower <= found.upper < 2.0
+    assert many.delta(found.upper).upper <= 1e-6 * (1 + 1e-5)

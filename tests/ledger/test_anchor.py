@@ -81,3 +81,10 @@ def test_write_anchor_returns_the_head(ledger, anchor):
     assert head == ledger.head == read_marks(anchor)[-1].head
     with pytest.raises(LedgerUnavailable, match="cannot be read"):
         ledger.verify(anchor=anchor.with_name("none"))
+
+
+def test_a_place_that_no_book_has_is_lost(fresh, anchor):
+    with Ledger.open(fresh(), anchor=anchor) as ledger:
+        write_mark(anchor, ledger.id, Head(2**63, "0" * 64))
+        with pytest.raises(LedgerDamaged, match="lost"):
+            ledger.write_anchor(anchor)

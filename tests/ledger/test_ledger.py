@@ -362,7 +362,12 @@ def test_answers_come_back_as_they_were(clinic, value):
 
 def test_answers_that_cannot_be_kept(clinic):
     with clinic.reserve("clinic", ONE, analyst="amina", operation="q") as grant:
-        for wrong in (object(), float("nan"), {"x": {1, 2}}, 1j):
+        deep: list = []
+        for _ in range(2000):
+            deep = [deep]
+        holding = [1]
+        holding.append(holding)
+        for wrong in (object(), float("nan"), {"x": {1, 2}}, 1j, deep, holding, "\ud800"):
             with pytest.raises(InvalidArgument):
                 grant.commit(wrong)
         with pytest.raises(InvalidArgument, match="NOT PRIVATE"):

@@ -370,3 +370,22 @@ def check_alike(team, operation, odd, fit):
         return
     with pytest.raises(psycopg.Error, match="a name is empty"):
         team.as_amina(RESERVE, [operation, team.amina, text])
+
+
+# A book that was put back
+
+
+def test_a_server_that_went_on_from_an_older_copy_grants_nothing_to_whoever_knows_more(team):
+    """What was written since the copy is taken out by hand, and something else comes in its place."""
+    small = PureDP(epsilon=0.01)
+    with team.open(team.amina) as ledger, team.open(team.badr) as other:
+        ledger.once("clinic", EVENT, lambda: 1, analyst=team.amina, operation="large")
+        taken_out = "DELETE FROM sitr.entry WHERE operation = 'large'; DELETE FROM sitr.answer"
+        for table in ("entry", "answer"):
+            team.sql(team.owner, f"ALTER TABLE sitr.{table} DISABLE TRIGGER only_added_to")
+        team.sql(team.owner, f"{taken_out}; UPDATE sitr.budget SET cost = 0")
+        for place in range(2):
+            other.once("clinic", small, lambda: 2, analyst=team.badr, operation=f"after {place}")
+        for _ in range(2):
+            with pytest.raises(LedgerDamaged, match="older copy"):
+                ledger.reserve("clinic", small, analyst=team.amina)

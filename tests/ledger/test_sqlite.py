@@ -4,6 +4,7 @@ import errno
 import os
 import sqlite3
 import stat
+from contextlib import closing
 
 import pytest
 
@@ -202,3 +203,52 @@ def test_a_book_that_cannot_have_its_name_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(LedgerUnavailable, match="cannot be made: Operation not permitted"):
         Ledger.open(tmp_path / "book.db")
     assert not [name for name in tmp_path.iterdir() if not name.name.endswith(("-wal", "-shm"))]
+
+
+def test_a_book_that_went_on_from_an_older_copy_is_refused_however_often_it_is_asked(path, tmp_path):
+    """Put back in place, and written to by another process, past the end that this one knows."""
+    book = Ledger.open(path)
+    _copied(path, tmp_path / "older.db")
+    book.once("clinic", PureDP(7.0), lambda: 1, analyst="amina", operation="large")
+    _copied(tmp_path / "older.db", path)
+    other = Ledger.open(path)
+    for operation in ("a", "b"):
+        other.once("clinic", PureDP(0.01), lambda: 2, analyst="badr", operation=operation)
+    for ask in (lambda: book.reserve("clinic", PureDP(7.0), analyst="amina"), lambda: book.head) * 2:
+        with pytest.raises(LedgerDamaged, match="older copy"):
+            ask()
+
+
+def _copied(source, target):
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as two:
+        one.backup(two)
+
+
+def test_a_form_that_never_was_is_damage(path):
+    with closing(sqlite3.connect(path)) as driver:
+        driver.execute("UPDATE book SET schema_version = 0")
+        driver.commit()
+    with pytest.raises(LedgerDamaged, match="never was"):
+        Ledger.open(path)
+
+
+def test_an_answer_without_its_charge_or_its_date_is_damage(path):
+    ledger = Ledger.open(path)
+    ledger.once("clinic", ONE, lambda: 1, analyst="amina", operation="q")
+    with closing(sqlite3.connect(path)) as driver:
+        driver.executescript("DROP TRIGGER entry_no_update; UPDATE entry SET at = 'x' WHERE kind = 'commit'")
+    with pytest.raises(LedgerDamaged, match="date"):
+        ledger.answer("q", analyst="amina")
+    with closing(sqlite3.connect(path)) as driver:
+        driver.executescript("DROP TRIGGER entry_no_delete; DELETE FROM entry WHERE kind = 'reserve'")
+    with pytest.raises(LedgerDamaged, match="never charged"):
+        ledger.answer("q", analyst="amina")
+
+
+def test_delta_that_a_budget_never_had_is_damage(path):
+    ledger = Ledger.open(path)
+    with closing(sqlite3.connect(path)) as driver:
+        driver.execute("UPDATE budget SET delta = 5")
+        driver.commit()
+    with pytest.raises(LedgerDamaged, match="without δ"):
+        ledger.raise_budget("clinic", Budget(epsilon=16), reason="more")

@@ -1,10 +1,13 @@
 """Statements: rounded to the safe side, exact beside them, and what would fit."""
 
+import math
+
 import pytest
 
 from sitr.accounting import ApproximateDP, Gaussian, PureDP
 from sitr.errors import BudgetExceeded, UnknownName
-from sitr.ledger import Budget
+from sitr.ledger import Budget, Ledger
+from sitr.ledger.history import exact_of
 
 
 def test_a_statement_says_it_all(ledger):
@@ -63,3 +66,15 @@ def test_a_refusal_speaks_of_parts_where_the_measure_is_no_price(ledger):
         ledger.reserve("clinic", PureDP(epsilon=4), analyst="amina")
     assert "% of it requested, 100 % left, short by" in refused.value.what
     assert "divergence" not in refused.value.what
+
+
+def test_a_statement_is_made_of_whatever_was_charged():
+    """More of one event than can be composed, and an event by hand that has no ε of the budget's kind."""
+    ledger = Ledger.open("memory://")
+    ledger.create_budget("clinic", Budget(epsilon=1.0))
+    for _ in range(2):
+        ledger.reserve("clinic", PureDP(1e-12) * 10**9, analyst="amina")
+    told = ledger.statement("clinic")
+    assert (told.unreadable, told.spent.value) == (2, pytest.approx(0.002, rel=1e-9))
+    delta, exact = exact_of(Budget(epsilon=1.0), Gaussian(2.0))
+    assert (delta, exact.lower, exact.upper) == (0.0, 0.0, math.inf)

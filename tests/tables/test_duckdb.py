@@ -1,5 +1,7 @@
 """DuckDB: files, database files and frames, and what cannot be opened."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import duckdb
 import pyarrow
 import pyarrow.parquet
@@ -10,6 +12,7 @@ from sitr.errors import InvalidArgument, InvalidDeclaration
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from tests.tables import clinic
+from tests.tables.exact import exact
 
 COLUMNS = {"ward": {"type": "string"}, "level": {"type": "float", "bounds": [-1, 1]}}
 
@@ -109,3 +112,59 @@ def test_a_text_file_does_not_make_one_unit_of_two_by_rounding(tmp_path):
     with units_of(tmp_path, {"t": "t.csv"}, "decimal(9, 0)") as db:
         found = db.table("t").aggregate(n=sitr.count(), units=sitr.count_units()).release(epsilon=200.0).value
     assert [round(found[name][0]) for name in ("n", "units")] == [3, 2]
+
+
+TEXTS = {"who": {"type": "string"}, "x": {"type": "integer", "bounds": [0, 10]}}
+
+
+def of_one(tmp_path, name="c.db"):
+    """Fifty rows of one unit, of whom one row is read, in a database file."""
+    table = {"unit": "who", "max_rows_per_unit": 1, "columns": TEXTS}
+    content = {"sitr": 1, "name": "d", "connection": {"address": name}, "tables": {"t": table},
+               "budgets": {"d": {"epsilon": 100.0}}}  # fmt: skip
+    return opened(Declaration.of(content, tmp_path), ledger="memory://", analyst="a")
+
+
+MACROS = [
+    "encode(x) AS system.main.encode(x || system.main.random()::VARCHAR)",
+    "decode(x) AS system.main.decode(x) || system.main.random()::VARCHAR",
+    "sum(x) AS system.main.sum(x) * 1000",
+    "row_number() AS 1",
+    "random() AS 0.5",
+]
+
+
+@pytest.mark.parametrize("macro", MACROS)
+def test_a_macro_of_a_database_file_is_no_function_of_the_engine(tmp_path, macro):
+    with duckdb.connect(str(tmp_path / "c.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'one' AS who, 7 AS x FROM range(50)")
+        connection.execute(f"CREATE MACRO {macro}")
+    with of_one(tmp_path) as one:
+        question = one.table("t").aggregate(x=sitr.sum("x"))
+        assert exact(question) == [7.0]
+
+
+@pytest.mark.parametrize("name", ["memory.db", "Memory.db", 'it\'s "odd".db'])
+def test_a_database_file_may_have_any_name(tmp_path, name):
+    with duckdb.connect(str(tmp_path / name)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'one' AS who, 7 AS x FROM range(50)")
+    with of_one(tmp_path, name) as one:
+        assert exact(one.table("t").aggregate(x=sitr.sum("x"))) == [7.0]
+
+
+def test_threads_share_a_database(tmp_path):
+    """One releases, the other explains questions with lists of texts, which become tables of the engine."""
+    with duckdb.connect(str(tmp_path / "c.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'one' AS who, 7 AS x FROM range(50)")
+    with of_one(tmp_path) as one, ThreadPoolExecutor(2) as pool:
+        table = one.table("t")
+
+        def explained(number):
+            wanted = [f"{number} {place}" for place in range(40)]
+            return bool(str(table.filter(table["who"].isin(wanted)).aggregate(n=sitr.count()).explain(epsilon=1.0)))
+
+        def released(number):
+            return table.aggregate(n=sitr.count()).release(epsilon=1.0 + number).value["n"]
+
+        found = list(pool.map(lambda ask: ask[0](ask[1]), [(f, n) for n in range(8) for f in (explained, released)]))
+    assert all(found)

@@ -113,7 +113,7 @@ def made(tmp_path):
             'CREATE TABLE "s.two" (who INTEGER, x INTEGER)',
             "CREATE TABLE s.two (who INTEGER, x INTEGER)",
             "CREATE VIEW picked AS SELECT x, who FROM Visits",
-            "CREATE VIEW renamed (who, x) AS SELECT v.x AS a, v.who FROM c.main.Visits AS v",
+            "CREATE VIEW aliased AS SELECT v.x, v.who AS who FROM c.main.Visits AS v",
             "CREATE VIEW again AS SELECT * FROM picked",
             "CREATE VIEW s.far AS SELECT * FROM s.labs",
         ):
@@ -122,7 +122,7 @@ def made(tmp_path):
 
 
 def test_one_table_of_duckdb_has_one_name(made):
-    others = ["visits", "main.visits", "MAIN.Visits", "picked", "renamed", "again", "main.again"]
+    others = ["visits", "main.visits", "MAIN.Visits", "picked", "aliased", "again", "main.again"]
     assert all(same(made, "Visits", others, address="c.db"))
     assert refused(made, "main.visits", "again", address="c.db")
     assert same(made, "s.labs", ["s.far", "visits", "t.json", "picked"], address="c.db") == [True, False, False, False]
@@ -137,6 +137,7 @@ COMPUTING = [
     "SELECT who, x FROM t UNION ALL SELECT * FROM u", "WITH v AS (FROM t) SELECT who, x FROM v", "FROM 't.json'",
     "SELECT who, max(x) AS x FROM t GROUP BY who", "SELECT * FROM read_csv('t.csv')", "SELECT 1 AS who, 2 AS x",
     "SELECT who, x FROM (SELECT * FROM t)", "SELECT who, row_number() OVER () AS x FROM t",
+    "SELECT x AS who, who AS x FROM t", "SELECT rowid AS x, who FROM t", "SELECT rowid, who FROM t",
     "SELECT who, x FROM t TABLESAMPLE 10%", "SELECT t.who, t.x FROM t JOIN u USING (who)",
 ]  # fmt: skip
 
@@ -154,6 +155,29 @@ def test_a_view_that_computes_is_refused(tmp_path, monkeypatch):
         with pytest.raises(InvalidDeclaration, match=rf"tables.t0: v{place} is a view that computes") as caught:
             database(tmp_path, f"v{place}", address="c.db")
         assert caught.value, query
+
+
+@pytest.mark.parametrize("view", ["v (x, who)", "v (a, who)"])
+def test_a_view_that_calls_columns_by_other_names_is_refused(tmp_path, view):
+    with duckdb.connect(str(tmp_path / "c.db")) as connection:
+        connection.execute("CREATE TABLE t (who INTEGER, x INTEGER)")
+        connection.execute(f"CREATE VIEW {view} AS SELECT who, x FROM t")
+    with pytest.raises(InvalidDeclaration, match="calls a column by another name"):
+        database(tmp_path, "v", address="c.db")
+
+
+def test_a_table_that_computes_a_column_is_refused(tmp_path):
+    """DuckDB checks such a column when a row is added, and not when one is changed."""
+    with duckdb.connect(str(tmp_path / "c.db")) as connection:
+        connection.execute(
+            "CREATE TABLE t (who INTEGER, s VARCHAR, x INTEGER GENERATED ALWAYS AS (s::INTEGER) VIRTUAL)"
+        )
+        connection.execute("CREATE TABLE u (who INTEGER, x INTEGER, \"GENERATED\" VARCHAR DEFAULT 'generated')")
+        connection.execute("CREATE VIEW v AS SELECT who, x FROM t")
+    for name in ("t", "v"):
+        with pytest.raises(InvalidDeclaration, match="t has a column that is computed"):
+            database(tmp_path, name, address="c.db")
+    database(tmp_path, "u", address="c.db").close()
 
 
 def test_a_database_of_another_kind_is_not_opened_by_duckdb(tmp_path):
@@ -206,7 +230,8 @@ CLINIC = [
     'CREATE TABLE "Visits" (who int, x int)',
     "CREATE SCHEMA s CREATE TABLE visits (who int, x int)",
     "CREATE VIEW picked AS SELECT x, who FROM visits",
-    "CREATE VIEW s.again AS SELECT who AS x, x AS who FROM public.picked",
+    "CREATE VIEW s.again AS SELECT x, who AS who FROM public.picked",
+    "CREATE VIEW swapped AS SELECT who AS x, x AS who FROM public.picked",
     "CREATE MATERIALIZED VIEW kept AS SELECT * FROM visits",
     "CREATE TABLE parted (who int, x int) PARTITION BY RANGE (x)",
     "CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (9) PARTITION BY RANGE (x)",
@@ -264,6 +289,7 @@ def test_what_is_no_table_of_postgresql_is_refused(tmp_path, server):
         ("crossed", "crossed is a view that computes"),
         ("inner_one", "is a view that computes"),
         ("called", "is a view that computes"),
+        ("swapped", "calls a column by another name"),
         ("counted", "is a view that computes"),
         ("far", "no table of this server"),
         ("mixed", "no table of this server"),

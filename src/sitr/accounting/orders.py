@@ -26,6 +26,7 @@ WHOLE = 4 * ENOUGH  # what all that is asked for one answer may cost: both order
 UPPER = 0.7  # of it: what the upper end may take
 CURVES = 6e7  # multiplications, about, that Chernoff's bound takes by the Rényi curves of samples and claims
 MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
+MOST_LAWS = 8  # of samples of several events, each made in a tenth of a second
 SHARES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of a family of pairs: which costs most, a question says
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
 
@@ -118,12 +119,17 @@ class Orders:
         """The largest finite loss of both orders."""
         return max(mix.largest for mix in self.all)
 
+    @property
+    def most_largest(self) -> float:
+        """The same, with what rounding may have taken from it: what is promised, or charged."""
+        return max(math.inf if math.isinf(mix.largest) else _largest_above(mix) for mix in self.all)
+
     def rdp(self, alpha: float) -> float:
         """Return the Rényi divergence of one order, given that the loss is finite."""
         if alpha == 1:
             return max(mix.mean for mix in self.all)
         if math.isinf(alpha):
-            return max(self.largest, 0.0)
+            return max(self.most_largest, 0.0)
         # Divergences do not fall with their order, and near 1 the quotient loses digits that the mean has.
         return max(max(mix.rdp(alpha), mix.mean) for mix in self.all)
 
@@ -136,6 +142,8 @@ class Orders:
             return self._pure()
         if self._inside is not None:
             return self._sampled_epsilon(*self._inside, delta, purse)
+        if self._are_many:
+            return Found(0.0, epsilon_of_orders(self.all, delta, only_chernoff=True).upper, "Rényi conversion")
         if self.exact:
             return epsilon_of_orders(self._leading, delta, purse=purse)
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
@@ -161,6 +169,11 @@ class Orders:
             upper = _smaller(epsilon_of_orders(self.above, delta, purse=purse), upper)
         return Found(0.0, upper.upper, upper.method)
 
+    @cached_property
+    def _are_many(self) -> bool:
+        """Whether more laws would have to be made than there is time for."""
+        return sum(isinstance(pair, LaterPair) for pair, _ in self.pairs) > MOST_LAWS
+
     @property
     def _known_at_once(self) -> bool:
         """Whether every law is there, and no claim."""
@@ -183,7 +196,7 @@ class Orders:
                 why="pure differential privacy bounds every loss (THEORY 1.3).",
                 do="ask at a δ > 0, or use noise of bounded loss such as Laplace.",
             )
-        upper = max(*(_largest_above(mix) for mix in self.all), 0.0)
+        upper = max(self.most_largest, 0.0)
         return Found(upper if self._states_largest else upper * (1 - 2 * ROUNDED), upper, "largest loss")
 
     @property
@@ -196,6 +209,8 @@ class Orders:
         """Bracket δ at one ε."""
         if self._inside is not None:
             return self._sampled_delta(*self._inside, epsilon)
+        if self._are_many:
+            return delta_of_orders(self.all, epsilon, only_chernoff=True)
         if self.exact:
             return delta_of_orders(self._leading, epsilon)
         beneath = self._beneath(lambda mixes: delta_of_orders(mixes, epsilon, only_chernoff=True).upper)
@@ -243,7 +258,8 @@ class Orders:
     def tradeoff(self, x: float) -> Found[float]:
         """Bracket the least type-II error at one type-I error."""
         power = self.power(x)
-        return Found(max(1 - power.upper, 0.0), max(1 - power.lower, 0.0), power.method)
+        lower, upper = -rounded_up(Fraction(power.upper) - 1), rounded_up(1 - Fraction(power.lower))
+        return Found(max(lower, 0.0), max(upper, 0.0), power.method)
 
     def power(self, x: float) -> Found[float]:
         """Bracket the largest power of any test at one type-I error."""

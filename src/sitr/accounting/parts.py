@@ -32,6 +32,7 @@ MOST_GROUP = 200  # members up to which a sampled group's mixture is computed ex
 MOST_KINKS = 1000
 MOST_SCALE = 1e5  # of a discrete Gaussian that is summed point by point
 MOST_EPSILON = 600.0  # of a hull, whose points are at e^ε
+FAINT = 1e-12  # a Gaussian that moves less attains nothing that could be told
 TINY = 1e-280  # δ at which a sampled profile of unbounded loss ends; charged in δ, and no loss of the mechanism's
 
 Parts = tuple[tuple[Pair | Claim, int], ...]
@@ -162,7 +163,7 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> Fl
 def _attained(known: tuple[tuple[Pair, int], ...], claims: tuple[tuple[Claim, int], ...]) -> Pair:
     """Return what the composition dominates: its outcomes merged, or one component alone, which is post-processing."""
     parts = [(pair.beneath or pair, n) for pair, n in known if not _is_too_fine(pair)]
-    parts += [(pairs.gaussian_pair(claim.attained), n) for claim, n in claims if claim.attained]
+    parts += [(pairs.gaussian_pair(claim.attained), n) for claim, n in claims if claim.attained > FAINT]
     parts += [(pairs.two_point_pair(0.0, claim.infinite_mass), n) for claim, n in claims if claim.infinite_mass]
     merged = merged_pair(parts)
     single = [pair for pair, _ in parts] + ([] if merged is None else [merged])

@@ -82,17 +82,18 @@ def zcdp_claim(rho: float, xi: float, delta: float) -> Claim:
 def concentrated_claim(mu: float, tau: float) -> Claim:
     """(μ,τ)-CDP: D_α ≤ min(μ, τ²/2) + (α-1) τ²/2 (THEORY 3.3), so ρ = τ²/2, and groups follow as zCDP."""
     mean, rho = min(mu, tau**2 / 2), tau**2 / 2
+    attained = min(tau, math.sqrt(2 * mean))
 
     def rdp(alpha: Floats) -> Floats:
         return mean + (alpha - 1) * rho if rho else np.zeros(np.shape(alpha))
 
     return Claim(
         rdp,
-        min(tau, math.sqrt(2 * mean)),
+        attained,
         0.0,
         (rho, 0.0),
         (mu, tau),
-        lambda size: zcdp_claim(size**2 * rho, 0.0, 0.0),
+        lambda size: replace(zcdp_claim(size**2 * rho, 0.0, 0.0), attained=size * attained),
     )
 
 
@@ -123,11 +124,13 @@ def chord_claim(points: tuple[tuple[float, float], ...], delta: float) -> Claim:
     def group(size: int) -> Claim:
         halvings = math.ceil(math.log2(size))
         moved = tuple((a / 2**halvings, 3**halvings * e) for a, e in points if a >= 2 ** (halvings + 1))
-        return chord_claim(moved, 0.0) if moved else Claim(lambda alpha: alpha + math.inf, 0.0)
+        claim = chord_claim(moved, 0.0) if moved else Claim(lambda alpha: alpha + math.inf, 0.0)
+        return replace(claim, attained=size * attained)  # of the mechanism that attains this one
 
     limits = [2 * e / a for a, e in finite] + ([0.0] if math.isfinite(always) else [])
+    attained = math.sqrt(min(limits))
     orders = tuple(a for a, _ in finite if a > 1)
-    return Claim(rdp, math.sqrt(min(limits)), delta, None, None, group if delta == 0 else None, orders)
+    return Claim(rdp, attained, delta, None, None, group if delta == 0 else None, orders)
 
 
 @lru_cache(maxsize=1024)
@@ -142,7 +145,8 @@ def curve_claim(event: Answers, delta: float) -> Claim:
         return np.array([event.rdp(float(a), delta_part=True) for a in alphas.ravel()]).reshape(alphas.shape)
 
     fails = event.infinite_mass
-    stated = not fails or (not delta and event._orders.most_infinite_mass == fails)
+    # A mass may be; a largest loss, which is asked for where there is none, is a quotient or a logarithm.
+    stated = bool(delta or fails) and (not fails or (not delta and event._orders.most_infinite_mass == fails))
     return Claim(rdp, 0.0, delta + fails * (1 - delta), beneath=event.parts, stated=stated)
 
 

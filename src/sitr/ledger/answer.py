@@ -77,11 +77,11 @@ def encoded(answer: Any, entry: str) -> tuple[str, bytes]:
     """
     if isinstance(answer, bytes):
         return BYTES, answer
-    if isinstance(answer, str):
-        return TEXT, answer.encode()
     try:
+        if isinstance(answer, str):
+            return TEXT, answer.encode()
         return JSON, canonical(_plain(answer, entry)).encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidArgument):
             raise
         raise InvalidArgument(

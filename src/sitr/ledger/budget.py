@@ -338,6 +338,8 @@ def _check_raised(old: Budget, new: Budget) -> None:
 
 
 def _rescaled(units: int, old: float, new: float) -> int:
+    if units and not new:
+        raise LedgerDamaged("a budget without δ has used some of it.", do="sitr ledger verify.")
     return -(-units * Fraction(old) // Fraction(new)) if units else 0
 
 

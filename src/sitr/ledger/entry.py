@@ -90,7 +90,10 @@ class Entry:
     @property
     def time(self) -> datetime:
         """When it was written."""
-        return datetime.fromisoformat(self.at)
+        try:
+            return datetime.fromisoformat(self.at)
+        except ValueError:
+            raise LedgerDamaged(f"entry {self.seq} cannot be read: its date is none.") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as exports hold it.

@@ -124,7 +124,10 @@ class Grant:
         """The answer as the store keeps it, and what the entry says of it."""
         if isinstance(answer, Path):
             answer = file_content(answer)
-        released = events_of(answer)
+        try:
+            released = events_of(answer)
+        except RecursionError:
+            raise InvalidArgument("an answer holds itself, or is nested too deeply to be kept.", do=STILL) from None
         if released and _parts(released) != _parts([self.event]):
             raise InvalidArgument(
                 f"what is released is {compose(*released)!r:.80}, and {self.event!r:.80} was paid for.",

@@ -101,11 +101,14 @@ class History:
                 counts[event] += 1
             except SitrError:
                 unreadable += 1
-        return (Composed(tuple(counts.items())) if counts else PureDP(0.0)), unreadable
+        try:
+            return (Composed(tuple(counts.items())) if counts else PureDP(0.0)), unreadable
+        except SitrError:  # more of one event than can be composed
+            return PureDP(0.0), unreadable + counts.total()
 
 
 def exact_of(budget: Budget, event: Event) -> tuple[float, Bracket]:
-    """Return the δ at which a budget's exact ε is told, and that ε.
+    """Return the δ at which a budget's exact ε is told, and that ε, if there is one.
 
     Example:
         >>> delta, exact = exact_of(Budget(epsilon=1.0), PureDP(epsilon=0.1) * 5)
@@ -113,4 +116,7 @@ def exact_of(budget: Budget, event: Event) -> tuple[float, Bracket]:
         (0.0, 0.5)
     """
     delta = budget.delta or (0.0 if budget.rho is None else 1e-6)
-    return delta, event.epsilon(delta)
+    try:
+        return delta, event.epsilon(delta)
+    except SitrError:  # of what was charged by hand, and has no such ε
+        return delta, Bracket(0.0, math.inf, "not known")

@@ -469,6 +469,8 @@ class Ledger:
         entries = {entry.kind: entry for entry in self.store.operation(_validate.name("operation", operation))}
         if "commit" not in entries:
             raise UnknownName(f"there is no answer of operation {operation!r}.")
+        if "reserve" not in entries:
+            raise LedgerDamaged(f"operation {operation!r} was answered and never charged.", do="sitr ledger verify.")
         committed = entries["commit"]
         kept = self.store.kept(operation, analyst) if committed.analyst == analyst else None
         if kept is None:

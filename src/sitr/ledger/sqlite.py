@@ -159,7 +159,7 @@ class SQLite(Store):
     def identity(self) -> Identity | None:
         if self.path is not None and not _there(self.path):
             return None
-        before = self._latest.seq
+        known = self._latest
         with self.connection() as connection:
             if not connection.dialect.has_table(connection, "book"):
                 if self.path is None:
@@ -172,7 +172,8 @@ class SQLite(Store):
             if len(rows) != 1 or head is None:
                 raise damaged(self.place, "it has no first entry, or says twice which book it is")
             self._id = self._id or rows[0].id
-            self.saw(Head(head.seq, head.hash), before)
+            self._check_goes_on(connection.connection.driver_connection, known, Head(head.seq, head.hash))
+            self.saw(Head(head.seq, head.hash), known.seq)
             return Identity(rows[0].id, rows[0].schema_version, Head(*head[:2]))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
@@ -241,13 +242,9 @@ class SQLite(Store):
 
     def _add(self, driver: Driver, kind: str, operation: str | None, analyst: str | None, body: str) -> Entry:
         seq, previous, id, form = driver.execute(HEAD).fetchone() or (0, BEFORE_ALL, self._id, schema.SCHEMA_VERSION)
-        latest = self._latest
-        if id != self._id or seq < latest.seq:
+        if id != self._id:
             raise older(self.place)
-        if latest.seq and latest.hash != (
-            previous if seq == latest.seq else driver.execute(HASH, {"place": latest.seq}).fetchone()[0]
-        ):
-            raise older(self.place)  # it went on from an older copy
+        self._check_goes_on(driver, self._latest, Head(seq, previous))
         check_version(form, self.place)
         entry = chained(self._id, previous, seq + 1, now(), kind, operation, analyst, body)
         try:
@@ -255,6 +252,15 @@ class SQLite(Store):
         except sqlite3.IntegrityError:
             raise Unfit from None
         return entry
+
+    def _check_goes_on(self, driver: Any, known: Head, head: Head) -> None:
+        """Refuse a book that ends before what is known of it, or has something else there: it went on from a copy."""
+        if head.seq < known.seq:
+            raise older(self.place)
+        if known.seq and known != (
+            head if head.seq == known.seq else (known.seq, driver.execute(HASH, {"place": known.seq}).fetchone()[0])
+        ):
+            raise older(self.place)
 
     def _step(self, step: Callable[[Driver], Entry]) -> Entry:
         """Make a step of the protocol: all of it is on the disk when this returns, or nothing is."""

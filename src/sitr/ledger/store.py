@@ -22,6 +22,7 @@ from .entry import BEFORE_ALL, Entry, Head, sealed
 
 T = TypeVar("T")
 PAGE_SIZE = 10_000  # entries read at a time
+FARTHEST = 2**63  # what a place is under
 
 
 class Identity(NamedTuple):
@@ -264,6 +265,8 @@ class Store(ABC):
             version = connection.execute(select(schema.book.c.schema_version)).scalar_one()
             if version >= schema.SCHEMA_VERSION:
                 return  # another process was faster
+            if version not in schema.MIGRATIONS:
+                raise damaged(self.place, f"its form is {version}, and there never was one")
             for step in range(version, schema.SCHEMA_VERSION):
                 schema.MIGRATIONS[step](connection)
             connection.execute(update(schema.book), {"schema_version": schema.SCHEMA_VERSION})
@@ -289,7 +292,8 @@ class Store(ABC):
 
     def heads(self, places: Sequence[int]) -> set[Head]:
         """Return the entries at these places, as far as there are any."""
-        asked = select(schema.entry.c.seq, schema.entry.c.hash).where(schema.entry.c.seq.in_(places))
+        near = [place for place in places if place < FARTHEST]  # others no table has
+        asked = select(schema.entry.c.seq, schema.entry.c.hash).where(schema.entry.c.seq.in_(near))
         with self.connection() as connection:
             return {Head(*row) for row in connection.execute(asked)}
 

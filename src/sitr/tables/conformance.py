@@ -85,8 +85,8 @@ def check(source: Source) -> Report:
 
 
 def report(source: Source) -> Report:
-    """Return what was found of an engine; it is tested once in a process."""
-    key = (source.engine, source.version)
+    """Return what was found of an engine; it is tested once in a process, and each server once."""
+    key = source.tested_as
     if key not in _known:
         _known[key] = check(source)
     return _known[key]

@@ -470,6 +470,12 @@ def _check_columns(part: _Part, table: Table) -> None:
             raise part.fail(f"{name!r} is a float.", why="NaN and rounding make no dependable identity.")
         if table.columns[name].domain.step != 1:
             raise part.fail(f"{name!r} has fractions.", why="engines compare decimals of different digits differently.")
+        if table.columns[name].domain.kind in ("date", "timestamp") and name == table.unit:
+            raise part.fail(
+                f"{name!r} is a time, and names no unit.",
+                why="engines keep fewer digits of it than files do: two units could pass for one.",
+                do="name units by a text or a whole number.",
+            )
     if table.unit is None and not table.public and "row" in table.columns:
         raise part.fail(
             'unit = "row" says that each row is a unit, and there is a column "row".', do="rename the column."

@@ -24,7 +24,7 @@ from .declaration import Declaration, Table, files_of
 from .dialect import Value
 from .files import FILES, head_of, is_file, is_parquet
 from .lines import Lines, columns_of, separator_of
-from .origins import Origin, origins_of_files, refused_view
+from .origins import Origin, computed_column, origins_of_files, refused_view
 from .source import Source, not_after_fork
 from .statement import Statement
 
@@ -33,12 +33,12 @@ MOST_PLACES = 10_000  # public texts that are kept as a table
 # by a filter, or a join, that is handed to the reader. One person's row can make it wrong for everybody's.
 BELIEVING = ("statistics_propagation", "filter_pushdown", "join_filter_pushdown")
 WRONG = ("top_n_window_elimination",)  # without filter_pushdown it keeps one row too few (DuckDB 1.5.6)
-KIND = "SELECT type FROM duckdb_databases() WHERE database_name = current_database()"
+TAKEN = ("memory", "system", "temp")  # names of DuckDB's own databases
 RELATIONS = """
-    SELECT schema_name, table_name, NULL FROM duckdb_tables()
-    WHERE database_name = current_database() AND NOT internal AND NOT temporary
-    UNION ALL SELECT schema_name, view_name, sql FROM duckdb_views()
-    WHERE database_name = current_database() AND NOT internal AND NOT temporary
+    SELECT schema_name, table_name, NULL, sql FROM duckdb_tables()
+    WHERE database_name = $name AND NOT internal AND NOT temporary
+    UNION ALL SELECT schema_name, view_name, sql, '' FROM duckdb_views()
+    WHERE database_name = $name AND NOT internal AND NOT temporary
 """
 # Of a view that picks columns of one table, and does nothing else.
 PICKING = {"Create", "Schema", "Select", "From", "Table", "TableAlias", "Identifier", "Column", "Alias", "Star"}
@@ -113,7 +113,7 @@ class DuckDB(Source):
             return self._view(name, self._arrow(name, self._frames[table.name], table))
         if not is_file(table.source):
             schema, relation = self._named_in_catalogue(table.source)
-            return self._connection.table(relation, database=(self._connection.current_catalog, schema))
+            return self._connection.table(relation, database=(self._database, schema))
         path = self.declared.folder / table.source
         self._files.keep(str(path), lambda: head_of(path))
         if is_parquet(table.source):
@@ -129,11 +129,16 @@ class DuckDB(Source):
         return frozenset({("table", *self._behind(*self._named_in_catalogue(table.source)))})
 
     @property
+    def _database(self) -> str:
+        return _database_of(self.declared) if self.declared.address else ""
+
+    @property
     def _relations(self) -> dict[tuple[str, str], str | None]:
         """The tables of the database file by schema and name, and the text of those that are views."""
         if self._catalogue is None:
-            rows = self._connection.con.execute(RELATIONS).fetchall()
-            self._catalogue = {(schema, name): text for schema, name, text in rows}
+            rows = self._connection.con.execute(RELATIONS, {"name": self._database}).fetchall()
+            self._catalogue = {(schema, name): text for schema, name, text, _ in rows}
+            self._computing = {(schema, name) for schema, name, _, made in rows if _computes(made)}
         return self._catalogue
 
     def _named_in_catalogue(self, source: str) -> tuple[str, str]:
@@ -154,10 +159,12 @@ class DuckDB(Source):
     def _behind(self, schema: str, name: str) -> tuple[str, str]:
         """The table whose rows are read: itself, or the one of which a view picks columns."""
         text = self._relations[schema, name]
+        if (schema, name) in self._computing:
+            raise computed_column(name)
         if text is None:
             return schema, name
         read = _picked_from(text)
-        if read is None or read.catalog.lower() not in ("", self._connection.current_catalog.lower()):
+        if read is None or read.catalog.lower() not in ("", self._database.lower()):
             raise refused_view(name)
         names = read.db.lower(), read.name.lower()
         found = [one for one in self._relations if one[1].lower() == names[1] and names[0] in ("", one[0].lower())]
@@ -280,13 +287,29 @@ class DuckDB(Source):
         self._connection.disconnect()
 
 
+def _computes(made: str) -> bool:
+    """Whether a table, as it was made, has a column that is computed when it is read."""
+    plain = re.sub(r'"(?:[^"]|"")*"|\'(?:[^\']|\'\')*\'', "", made)
+    return re.search(r"\bGENERATED\b", plain, re.IGNORECASE) is not None
+
+
 def _picked_from(text: str) -> expressions.Table | None:
-    """The one table of which a view picks columns, and None where it does anything else."""
+    """The one table of which a view picks columns, under their own names, and None where it does anything else."""
     tree = sqlglot.parse_one(text, dialect="duckdb")
+    renamed = any(one.alias.lower() != one.this.name.lower() for one in tree.find_all(expressions.Alias))
+    numbered = any(one.name.lower() == "rowid" for one in tree.find_all(expressions.Column))
+    if renamed or numbered or tree.find(expressions.Schema):
+        return None
     tables = [one for one in tree.find_all(expressions.Table) if one.find_ancestor(expressions.Select)]
     changed = any(any(star.args.values()) for star in tree.find_all(expressions.Star))  # * REPLACE (...)
     plain = {type(node).__name__ for node in tree.walk()} <= PICKING
     return tables[0] if plain and not changed and len(tables) == 1 else None
+
+
+def _database_of(declared: Declaration) -> str:
+    """What the file at `address` is called: as DuckDB calls it, since its views may say so."""
+    name = Path(declared.address).stem
+    return f"the {name}" if name.lower() in TAKEN else name
 
 
 def _connected(declared: Declaration) -> Value:
@@ -298,10 +321,12 @@ def _connected(declared: Declaration) -> Value:
     if _opened_by.setdefault(path.resolve(), os.getpid()) != os.getpid():
         raise not_after_fork(f"connection.address: {path}")  # DuckDB would hand out what it has open
     try:
-        connection = ibis.duckdb.connect(str(path), read_only=True)
-        if connection.con.execute(KIND).fetchone() == ("duckdb",):  # it opens other kinds too, whose rows may fail
-            return connection
-        connection.disconnect()
+        connection = ibis.duckdb.connect()
+        place, name = str(path).replace("'", "''"), _database_of(declared).replace('"', '""')
+        # Of other kinds, which it opens too, a row may fail. Beside the database in memory, where names of functions
+        # are looked up: else a macro of the file would stand for a function that bounds a unit.
+        connection.raw_sql(f"ATTACH '{place}' AS \"{name}\" (READ_ONLY, TYPE duckdb)")
+        return connection
     except Exception:
         pass
     raise InvalidDeclaration(f"connection.address: {path} cannot be opened as a database of DuckDB.")

@@ -26,7 +26,7 @@ class Job:
         ended: Whether nothing of it runs any more.
     """
 
-    def __init__(self, work: Callable[[], Any], engine: threading.Lock, interrupt: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], Any], engine: Any, interrupt: Callable[[], None]) -> None:
         self.done: list[Any] = []
         self.ended = threading.Event()  # a thread whose `join` is interrupted passes for dead in Python 3.11
         self._work, self._engine, self._interrupt = work, engine, interrupt

@@ -36,7 +36,17 @@ def origins_of_files(files: Iterable[str | Path]) -> frozenset[Origin]:
 def refused_view(name: str) -> InvalidDeclaration:
     """The refusal of a view that does more than to pick columns of one table."""
     return InvalidDeclaration(
-        f"{name} is a view that computes something.",
+        f"{name} is a view that computes something, or calls a column by another name.",
         why="it may fail on a row, and whose rows it shows is not seen from its name.",
-        do="declare the table that it reads, pick columns only, or keep its rows: CREATE TABLE ... AS SELECT ...",
+        do="declare the table that it reads, pick columns under their own names, or keep its rows: CREATE TABLE ... AS "
+        "SELECT ...",
+    )
+
+
+def computed_column(name: str) -> InvalidDeclaration:
+    """The refusal of a table with a column that is computed when it is read."""
+    return InvalidDeclaration(
+        f"{name} has a column that is computed from others.",
+        why="it may fail on a row, after the release was paid for.",
+        do="keep what it computes: CREATE TABLE ... AS SELECT ...",
     )

@@ -16,7 +16,7 @@ from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
 from .dialect import Value
 from .domains import Domain
-from .origins import Origin, refused_view
+from .origins import Origin, computed_column, refused_view
 from .source import Source
 from .statement import Statement
 
@@ -46,6 +46,8 @@ RELATION = """
 """
 NAMED = "(n.nspname = 'public' AND c.relname = %(name)s) OR n.nspname || '.' || c.relname = %(name)s"
 NUMBERED = "c.oid = %(oid)s"
+COLUMNS = "SELECT attnum::int, attname FROM pg_catalog.pg_attribute WHERE attrelid = %(oid)s AND attnum > 0"
+COMPUTED = "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %(oid)s AND attgenerated = 'v'"
 READ_WITH = """
     WITH RECURSIVE family AS (
         SELECT %(oid)s::oid AS oid
@@ -105,6 +107,11 @@ class PostgreSQL(Source):
         self._tables: dict[str, Value] = {}
 
     @property
+    def tested_as(self) -> tuple[str, ...]:
+        """A server, and a database of it, may be set up in ways of their own."""
+        return self.engine, self.version, self.declared.address
+
+    @property
     def version(self) -> str:
         """Of the server."""
         major, minor = divmod(self._connection.con.info.server_version, 10_000)
@@ -137,9 +144,13 @@ class PostgreSQL(Source):
             if other is None:
                 raise refused_view(relation.name)
             below = self._relation(NUMBERED, oid=other)
+            if self._renames(relation, below):
+                raise refused_view(relation.name)
             _check_rows(below, hidden=below.has_policies)
             return self._behind(below)
         _check_rows(relation, hidden=relation.hides)
+        if self._catalogued(COMPUTED, oid=relation.oid):
+            raise computed_column(relation.name)
         family = self._catalogued(READ_WITH, oid=relation.oid)
         if not all(kind in TABLES for _, kind in family):
             raise InvalidDeclaration(
@@ -148,6 +159,14 @@ class PostgreSQL(Source):
                 do="connect to the server that keeps the rows, or copy them into a table.",
             )
         return frozenset(("table", oid) for oid, _ in family)
+
+    def _renames(self, view: _Relation, table: _Relation) -> bool:
+        """Whether a view shows a column under another name: a unit is known by its name."""
+        here, there = (dict(self._catalogued(COLUMNS, oid=one.oid)) for one in (view, table))
+        shown = re.findall(r":resno (\d+) .*? :resorigtbl (\d+) :resorigcol (\d+)", view.tree or "")
+        return any(
+            int(oid) != table.oid or here.get(int(mine)) != there.get(int(theirs)) for mine, oid, theirs in shown
+        )
 
     def _catalogued(self, text: str, **wanted: Any) -> list[Any]:
         with self._connection.con.cursor() as cursor:
@@ -214,7 +233,11 @@ def _connected(declared: Declaration) -> Value:
     import psycopg
 
     try:
-        options = "-c default_transaction_read_only=on -c search_path=public -c extra_float_digits=1"
+        # What a database or a role may have set otherwise: where functions are looked up, and how texts are read.
+        options = (
+            "-c default_transaction_read_only=on -c search_path=pg_catalog -c extra_float_digits=1 "
+            "-c standard_conforming_strings=on -c client_encoding=UTF8"
+        )
         return ibis.postgres.from_connection(
             psycopg.connect(
                 declared.address, autocommit=True, application_name="sitr", connect_timeout=10, options=options

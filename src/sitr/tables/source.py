@@ -57,8 +57,13 @@ class Source(Dialect, ABC):
         _sources.add(self)
 
     def _begin(self) -> None:
-        self._turn = threading.Lock()  # held by the thread that works in the engine
+        self._turn = threading.RLock()  # held by the thread that works in the engine
         self._renewing = threading.Lock()
+
+    @property
+    def tested_as(self) -> tuple[str, ...]:
+        """What the tests of an engine hold for."""
+        return self.engine, self.version
 
     # What an engine has to give
 
@@ -206,8 +211,15 @@ class Source(Dialect, ABC):
         return self.answered(lambda: self._written(tally, key), seed)
 
     def _written(self, tally: Tally, key: tuple[int, int, int] | None = None) -> Value:
-        """The query of a tally; without a key it is the same each time, and written once."""
+        """The query of a tally; without a key it is the same each time, and written once.
+
+        One at a time: lists of values become tables of the engine, in which another thread may work.
+        """
         self._connected()
+        with self._turn:
+            return self._written_alone(tally, key)
+
+    def _written_alone(self, tally: Tally, key: tuple[int, int, int] | None) -> Value:
         if key is not None:
             return self._emitter(key).tally(tally)
         kept = self._queries.get(id(tally))

@@ -44,8 +44,10 @@ SETTINGS = {
     "spark.sql.parquet.filterPushdown": "false",  # by what a file says of its values, which is not believed (0015)
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.runSQLOnFiles": "false",  # parquet.`path` is no name of a table
+    "spark.sql.variable.substitute": "false",  # what runs is the text that was checked
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
+LINE = "mapreduce.input.linerecordreader.line.maxlength"
 ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 _numbers = itertools.count(1)
 _starting = threading.Lock()
@@ -120,7 +122,10 @@ class Spark(Source):
         return self._view(frame) if is_parquet(table.source) else self._lines(frame, table, head)
 
     def _read(self, source: str, *paths: str) -> Any:
-        return self._session.read.parquet(*paths) if is_parquet(source) else self._session.read.text(list(paths))
+        if is_parquet(source):
+            return self._session.read.parquet(*paths)
+        # A longer line is left out anyway, and is not read whole before.
+        return self._session.read.option(LINE, str(LONGEST_LINE + 2)).text(list(paths))
 
     def _stored(self, frame: Any) -> Any:
         """What changes whenever the files of a frame are written anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -167,10 +167,17 @@ def pair_of(losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Pair:
     other = masses * np.exp(-losses)
     missing = math.fsum([*(masses * -np.expm1(-losses)), infinite_mass])
     rounding = 4 * UNIT * math.fsum([*(np.abs(masses * np.expm1(-losses)) * (2 + np.abs(losses))), infinite_mass])
-    missing = missing if missing > rounding else 0.0
+    missing = _missing(losses, masses, infinite_mass) if missing > rounding else 0.0
     uneven = bool(infinite_mass or missing)
     forward = replace(Atoms.of(losses, masses, infinite_mass, uneven), stated=True)
     return Pair(forward, Atoms.of(-losses, other, missing, uneven))
+
+
+def _missing(losses: Floats, masses: Floats, infinite_mass: float) -> float:
+    """Return the same to its last digit, though most of it may cancel."""
+    with localcontext(prec=60):
+        rows = zip(masses.tolist(), losses.tolist(), strict=True)
+        return float(sum((Decimal(p) * (1 - (-Decimal(loss)).exp()) for p, loss in rows), Decimal(infinite_mass)))
 
 
 def two_point(epsilon: float, delta: float) -> Pair:
