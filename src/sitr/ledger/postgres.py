@@ -98,7 +98,7 @@ class PostgreSQL(Store):
         # An analyst reads no entries but her own: that the last one is still there is looked up in the same breath. A
         # book that went on from an older copy has lost it, and nothing is granted there.
         last, before = self._reserved, self._latest.seq
-        asked = {"operation": operation, "analyst": analyst, "body": body}
+        asked: dict[str, Any] = {"operation": operation, "analyst": analyst, "body": body}
         asked |= {"last": last and last.operation, "place": last and last.seq}
         *made, hash = self._with_driver(lambda driver: driver.execute(RESERVE, asked).fetchone())
         if last is not None and hash != last.hash:

@@ -33,7 +33,7 @@ ZONE = "America/New_York"
 KEY = (1_234_567, 7_654_321, 1_000_003)
 UNITS = 400  # of the table from which rows are chosen at random
 _numbers = itertools.count(1)
-_known: dict[tuple[str, str], Report] = {}
+_known: dict[tuple[str, ...], Report] = {}
 
 
 @dataclass(frozen=True)
