@@ -259,7 +259,7 @@ class Orders:
         """Bracket the least type-II error at one type-I error."""
         power = self.power(x)
         lower, upper = -rounded_up(Fraction(power.upper) - 1), rounded_up(1 - Fraction(power.lower))
-        return Found(max(lower, 0.0), max(upper, 0.0), power.method)
+        return Found(max(0.0, lower), max(0.0, upper), power.method)
 
     def power(self, x: float) -> Found[float]:
         """Bracket the largest power of any test at one type-I error."""
