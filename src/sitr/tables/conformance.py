@@ -85,7 +85,7 @@ def check(source: Source) -> Report:
 
 
 def report(source: Source) -> Report:
-    """Return what was found of an engine; it is tested once in a process, and each server once."""
+    """Return what was found of an engine; it is tested once in a process, for each way it is set up."""
     key = source.tested_as
     if key not in _known:
         _known[key] = check(source)

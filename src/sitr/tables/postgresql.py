@@ -46,6 +46,11 @@ RELATION = """
 """
 NAMED = "(n.nspname = 'public' AND c.relname = %(name)s) OR n.nspname || '.' || c.relname = %(name)s"
 NUMBERED = "c.oid = %(oid)s"
+SET_APART = """
+    SELECT name, setting FROM pg_catalog.pg_settings WHERE source IN ('database', 'user', 'database user', 'global')
+    UNION ALL SELECT 'collation', datcollate || ' ' || datctype FROM pg_catalog.pg_database
+    WHERE datname = current_database() ORDER BY 1
+"""
 COLUMNS = "SELECT attnum::int, attname FROM pg_catalog.pg_attribute WHERE attrelid = %(oid)s AND attnum > 0"
 COMPUTED = "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %(oid)s AND attgenerated = 'v'"
 READ_WITH = """
@@ -108,8 +113,8 @@ class PostgreSQL(Source):
 
     @property
     def tested_as(self) -> tuple[str, ...]:
-        """A server, and a database of it, may be set up in ways of their own."""
-        return self.engine, self.version, self.declared.address
+        """A database, or a role, may have settings of its own."""
+        return self.engine, self.version, *(f"{name} = {value}" for name, value in self._catalogued(SET_APART))
 
     @property
     def version(self) -> str:
