@@ -363,8 +363,8 @@ def test_no_end_of_a_tradeoff_is_rounded_the_wrong_way():
 def test_a_pure_epsilon_is_never_rounded_down(scale):
     for event in (DiscreteLaplace(scale), Laplace(scale), DiscreteLaplace(scale, 3) * 7):
         steps = 21 if isinstance(event, Composed) else 1
-        assert Fraction(event.pure()) >= steps / Fraction(scale)
-    assert RandomizedResponse(0.5, 3).pure() >= mpmath.log(2)
+        assert Fraction(event.epsilon(0.0).upper) >= steps / Fraction(scale)
+    assert RandomizedResponse(0.5, 3).epsilon(0.0).upper >= mpmath.log(2)
     assert Renyi(formula=RandomizedResponse(0.5, 3)).epsilon(0.0).upper >= mpmath.log(2)
 
 

@@ -140,7 +140,7 @@ class Answers:
         """
         if not delta_part:
             self._refuse_infinite_mass("pure")
-        largest = self._orders.most_largest
+        largest = self._orders.largest
         if math.isinf(largest):
             raise NoSuchGuarantee(
                 "no pure ε-DP guarantee exists: the privacy loss is unbounded.",

@@ -129,7 +129,7 @@ class Orders:
         if alpha == 1:
             return max(mix.mean for mix in self.all)
         if math.isinf(alpha):
-            return max(self.most_largest, 0.0)
+            return max(self.largest, 0.0)
         # Divergences do not fall with their order, and near 1 the quotient loses digits that the mean has.
         return max(max(mix.rdp(alpha), mix.mean) for mix in self.all)
 
