@@ -159,7 +159,6 @@ ODD = ("unit", "place", "chosen_by", "row_id", "key0", "value", "sum0", "cell", 
 UNITS = {
     "integer": (pyarrow.int64(), (1, 2, 3, 4, 5, 2**63 - 1)),
     "string": (pyarrow.string(), ("p1", "P1", "p1 ", "é", "p2", "")),
-    "date": (pyarrow.date32(), DAYS[:5]),
 }
 
 
@@ -175,7 +174,7 @@ class Maker:
     def world(self) -> World:
         rng = self.rng
         self.guarded = rng.random() < 0.4
-        self.unit_kind = rng.choice(["integer", "integer", "string", "string", "date"])
+        self.unit_kind = rng.choice(["integer", "integer", "string", "string", "string"])
         self.broken = self.unit_kind == "string" and self._holds_broken()
         self.adjacency = rng.choice(["add_remove", "add_remove", "add_remove", "replace_one"])
         made = {one.name: one for one in self._tables()}
