@@ -70,6 +70,12 @@ class Nursery:
         return json.loads(self._process.stdout.readline())
 
 
+AT_WORK = """
+    SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND backend_type = 'client backend' AND state <> 'idle'
+"""
+
+
 @dataclass
 class Outcome:
     """What a campaign found.
@@ -127,6 +133,7 @@ def left(side: str | Path) -> dict[str, str]:
 def check(ledger: Ledger, side: str | Path, budget: int, outcome: Outcome | None = None) -> dict[str, str]:
     """Hold a book to its promises, count what was found, and return the state of every operation."""
     outcome = outcome if outcome is not None else Outcome()
+    _wait_for_server(ledger)
     found = ledger.verify()
     if not found.valid:
         outcome.faults.append(found.problem)
@@ -146,6 +153,16 @@ def check(ledger: Ledger, side: str | Path, budget: int, outcome: Outcome | None
     if abs(ledger.spent(DATASET).value - reserves * EVENT.epsilon(0.0).upper) > 1e-6:
         outcome.faults.append(f"{reserves} were reserved and {ledger.spent(DATASET).value} was spent")
     return states
+
+
+def _wait_for_server(ledger: Ledger) -> None:
+    """A server ends what a process asked for that was killed meanwhile: then it is at rest."""
+    if ledger.store.separates:
+        with ledger.store.connection() as connection:
+            for _ in range(200):
+                if not connection.exec_driver_sql(AT_WORK).scalar():
+                    return
+                time.sleep(0.05)
 
 
 def ask_again(ledger: Ledger, operation: str, state: str | None, answers: dict[str, str], outcome: Outcome) -> None:

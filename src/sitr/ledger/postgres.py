@@ -35,10 +35,10 @@ FOR_ANALYSTS = (
     "operation(text)",
     "kept(text, text)",
 )
-RESERVE = """
-SELECT made.*, (SELECT hash FROM sitr.operation(%(last)s) WHERE seq = %(place)s)
-FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s) AS made
-"""
+RESERVE = (
+    "SELECT * FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s) AS made "
+    "LEFT JOIN LATERAL (SELECT hash FROM sitr.operation(%(last)s) WHERE seq = %(place)s) AS known ON true"
+)
 START = "SELECT * FROM sitr.start(%(operation)s, %(analyst)s, %(body)s)"
 COMMIT = "SELECT * FROM sitr.commit(%(operation)s, %(analyst)s, %(holder)s, %(body)s, %(media)s, %(content)s, %(path)s)"
 APPEND = text("SELECT * FROM sitr.append_entry(:kind, :operation, :analyst, :body)")
