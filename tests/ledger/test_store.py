@@ -46,30 +46,29 @@ def test_every_entry_is_read_once_and_in_order_however_many_pages_there_are(beyo
     assert ledger.store.heads([2, 5, last + 1]) == {Head(2, "2"), Head(5, "5")}
 
 
-def test_nothing_is_told_in_the_order_in_which_a_table_happens_to_give_it(tmp_path):
+@pytest.mark.parametrize("place", ["memory://", "sqlite:///{}/book.db"])
+def test_nothing_is_told_in_the_order_in_which_a_table_happens_to_give_it(place, tmp_path):
     """SQLite can be told to turn whatever no statement puts in order."""
-    store = Ledger.open(tmp_path / "book.db").store
-    event.listen(store.engine, "connect", lambda driver, _: driver.execute("PRAGMA reverse_unordered_selects = ON"))
-    store.close()
-    ledger = Ledger.open("memory://")
-    for one in (ledger.store, store):
-        if one is ledger.store:
-            one._with_driver(lambda driver: driver.execute("PRAGMA reverse_unordered_selects = ON"))
-        book = ledger if one is ledger.store else Ledger(store, str(store.identity().id), None, None)
-        for name in ("a", "b", "c"):
-            book.create_budget(name, Budget(epsilon=8))
-        with book.reserve("b", ONE, analyst="amina", operation="q") as grant:
-            grant.commit(1)
-        places = list(range(1, 8))
-        assert [entry.seq for entry in one.entries()] == places
-        with one.snapshot() as snapshot:
-            assert [entry.seq for entry in snapshot.entries()] == places
-            assert [total.name for total in snapshot.totals()] == ["a", "b", "c"]
-        assert [total.name for total in one.totals(["c", "a", "b"])] == ["a", "b", "c"]
-        with one.transaction() as connection:
-            assert [total.name for total in one._totals(connection, ["c", "a", "b"])] == ["a", "b", "c"]
-            assert [entry.kind for entry in one._operation(connection, "q")] == ["reserve", "start", "commit"]
-        assert [entry.kind for entry in one.operation("q")] == ["reserve", "start", "commit"]
+    turned = "PRAGMA reverse_unordered_selects = ON"
+    ledger = Ledger.open(place.format(tmp_path))
+    store = ledger.store
+    event.listen(store.engine, "connect", lambda driver, _: driver.execute(turned))
+    ledger.close()
+    store._with_driver(lambda driver: driver.execute(turned))  # in memory, the connection is the one before
+    for name in ("a", "b", "c"):
+        ledger.create_budget(name, Budget(epsilon=8))
+    with ledger.reserve("b", ONE, analyst="amina", operation="q") as grant:
+        grant.commit(1)
+    places = list(range(1, 8))
+    assert [entry.seq for entry in store.entries()] == places
+    with store.snapshot() as snapshot:
+        assert [entry.seq for entry in snapshot.entries()] == places
+        assert [total.name for total in snapshot.totals()] == ["a", "b", "c"]
+    assert [total.name for total in store.totals(["c", "a", "b"])] == ["a", "b", "c"]
+    with store.transaction() as connection:
+        assert [total.name for total in store._totals(connection, ["c", "a", "b"])] == ["a", "b", "c"]
+        assert [entry.kind for entry in store._operation(connection, "q")] == ["reserve", "start", "commit"]
+    assert [entry.kind for entry in store.operation("q")] == ["reserve", "start", "commit"]
 
 
 def test_a_book_of_this_form_is_not_brought_forward_again(ledger):

@@ -509,7 +509,7 @@ def _search(
 def _factor(tried: _Tried, target: _Target, step: int) -> float:
     """Return how far to walk: not far where little is missing."""
     if step > PATIENT:  # a target that is far away, or out of reach
-        return float(min(STRIDE**2 ** min(step - PATIENT, 9), 10**300))
+        return float(STRIDE**2 ** min(step - PATIENT, 8))  # a larger power is no number soon
     missing = abs(math.log(tried.upper / target.limit)) if 0 < tried.upper < math.inf else math.inf
     return math.exp(min(BEYOND * max(missing, LITTLE), math.log(STRIDE)))
 

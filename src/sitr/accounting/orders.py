@@ -119,11 +119,6 @@ class Orders:
         """The largest finite loss of both orders."""
         return max(mix.largest for mix in self.all)
 
-    @property
-    def most_largest(self) -> float:
-        """The same, with what rounding may have taken from it: what is promised, or charged."""
-        return max(math.inf if math.isinf(mix.largest) else _largest_above(mix) for mix in self.all)
-
     def rdp(self, alpha: float) -> float:
         """Return the Rényi divergence of one order, given that the loss is finite."""
         if alpha == 1:
@@ -196,7 +191,7 @@ class Orders:
                 why="pure differential privacy bounds every loss (THEORY 1.3).",
                 do="ask at a δ > 0, or use noise of bounded loss such as Laplace.",
             )
-        upper = max(self.most_largest, 0.0)
+        upper = max(*(_largest_above(mix) for mix in self.all), 0.0)
         return Found(upper if self._states_largest else upper * (1 - 2 * ROUNDED), upper, "largest loss")
 
     @property

@@ -41,7 +41,7 @@ RELATIONS = """
     WHERE database_name = $name AND NOT internal AND NOT temporary
 """
 # Of a view that picks columns of one table, and does nothing else.
-PICKING = {"Create", "Schema", "Select", "From", "Table", "TableAlias", "Identifier", "Column", "Alias", "Star"}
+PICKING = {"Create", "Select", "From", "Table", "TableAlias", "Identifier", "Column", "Alias", "Star"}
 _opened_by: dict[Path, int] = {}  # which process opened a database first: DuckDB keeps one of each for all that ask
 
 
@@ -88,7 +88,7 @@ class DuckDB(Source):
             self._connection.raw_sql(f"SET memory_limit = '{self._memory}'")
         self._tables: dict[str, Value] = {}
         self._known: dict[tuple[str, ...], Value] = {}  # public texts
-        self._catalogue: dict[tuple[str, str], str | None] | None = None
+        self._catalogue: dict[tuple[str, str], tuple[str | None, bool]] | None = None
         self._careful: dict[str, str] = {}  # how to read what DuckDB's own reader may fail on
 
     @property
@@ -130,15 +130,14 @@ class DuckDB(Source):
 
     @property
     def _database(self) -> str:
-        return _database_of(self.declared) if self.declared.address else ""
+        return _database_of(self.declared)
 
     @property
-    def _relations(self) -> dict[tuple[str, str], str | None]:
-        """The tables of the database file by schema and name, and the text of those that are views."""
+    def _relations(self) -> dict[tuple[str, str], tuple[str | None, bool]]:
+        """The tables of the database file by schema and name: the text of those that are views, and who computes."""
         if self._catalogue is None:
             rows = self._connection.con.execute(RELATIONS, {"name": self._database}).fetchall()
-            self._catalogue = {(schema, name): text for schema, name, text, _ in rows}
-            self._computing = {(schema, name) for schema, name, _, made in rows if _computes(made)}
+            self._catalogue = {(schema, name): (text, _computes(made)) for schema, name, text, made in rows}
         return self._catalogue
 
     def _named_in_catalogue(self, source: str) -> tuple[str, str]:
@@ -158,8 +157,8 @@ class DuckDB(Source):
 
     def _behind(self, schema: str, name: str) -> tuple[str, str]:
         """The table whose rows are read: itself, or the one of which a view picks columns."""
-        text = self._relations[schema, name]
-        if (schema, name) in self._computing:
+        text, computes = self._relations[schema, name]
+        if computes:
             raise computed_column(name)
         if text is None:
             return schema, name
@@ -298,7 +297,7 @@ def _picked_from(text: str) -> expressions.Table | None:
     tree = sqlglot.parse_one(text, dialect="duckdb")
     renamed = any(one.alias.lower() != one.this.name.lower() for one in tree.find_all(expressions.Alias))
     numbered = any(one.name.lower() == "rowid" for one in tree.find_all(expressions.Column))
-    if renamed or numbered or tree.find(expressions.Schema):
+    if renamed or numbered:
         return None
     tables = [one for one in tree.find_all(expressions.Table) if one.find_ancestor(expressions.Select)]
     changed = any(any(star.args.values()) for star in tree.find_all(expressions.Star))  # * REPLACE (...)

@@ -217,18 +217,15 @@ class Source(Dialect, ABC):
         """
         self._connected()
         with self._turn:
-            return self._written_alone(tally, key)
-
-    def _written_alone(self, tally: Tally, key: tuple[int, int, int] | None) -> Value:
-        if key is not None:
-            return self._emitter(key).tally(tally)
-        kept = self._queries.get(id(tally))
-        if kept is None:
-            kept = tally, self._emitter(None).tally(tally)
-            if len(self._queries) >= KEPT:
-                self._queries.clear()
-            self._queries[id(tally)] = kept
-        return kept[1]
+            if key is not None:
+                return self._emitter(key).tally(tally)
+            kept = self._queries.get(id(tally))
+            if kept is None:
+                kept = tally, self._emitter(None).tally(tally)
+                if len(self._queries) >= KEPT:
+                    self._queries.clear()
+                self._queries[id(tally)] = kept
+            return kept[1]
 
     def _emitter(self, key: tuple[int, int, int] | None) -> Emitter:
         return Emitter(self.declared, self.table, self, key)
