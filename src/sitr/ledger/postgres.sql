@@ -252,35 +252,42 @@ BEGIN
     RETURN sitr.append_entry('commit', p_operation, p_analyst, p_body);
 END $$;
 
+-- What follows reads, in PL/pgSQL like the rest: it keeps the plans of its queries, where SQL would plan them at each call.
 CREATE OR REPLACE FUNCTION sitr.identity(OUT id text, OUT schema_version integer, OUT seq bigint, OUT hash text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT b.id, b.schema_version, e.seq, e.hash
-    FROM sitr.book AS b, (SELECT * FROM sitr.entry ORDER BY seq DESC LIMIT 1) AS e
-$$;
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT b.id, b.schema_version, e.seq, e.hash INTO id, schema_version, seq, hash
+    FROM sitr.book AS b, (SELECT * FROM sitr.entry AS last ORDER BY last.seq DESC LIMIT 1) AS e;
+END $$;
 
 -- Budgets by name, another analyst's share not among them.
 CREATE OR REPLACE FUNCTION sitr.totals(p_names text[]) RETURNS SETOF sitr.budget
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT * FROM sitr.budget
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM sitr.budget
     WHERE name = ANY (p_names)
         AND (split_part(name, '/', 2) <> 'analyst' OR name = split_part(name, '/', 1) || '/analyst/' || session_user
              OR sitr.is_owner())
-    ORDER BY name COLLATE "C"
-$$;
+    ORDER BY name COLLATE "C";
+END $$;
 
 -- The entries of an operation; of another's, only that they are there: a hash would let one guess what it is of.
 CREATE OR REPLACE FUNCTION sitr.operation(p_operation text) RETURNS SETOF sitr.entry
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     SELECT seq, at, kind, operation, analyst, CASE WHEN mine THEN body ELSE '{}' END, CASE WHEN mine THEN hash ELSE '' END
     FROM (SELECT *, analyst = session_user OR sitr.is_owner() AS mine FROM sitr.entry WHERE operation = p_operation) AS e
-    ORDER BY seq
-$$;
+    ORDER BY seq;
+END $$;
 
 -- A stored answer, to the analyst who asked for it.
 CREATE OR REPLACE FUNCTION sitr.kept(p_operation text, p_analyst text) RETURNS SETOF sitr.answer
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     SELECT a.* FROM sitr.answer AS a JOIN sitr.entry AS e ON e.operation = a.operation AND e.kind = 'reserve'
-    WHERE a.operation = p_operation AND e.analyst = p_analyst AND (p_analyst = session_user OR sitr.is_owner())
-$$;
+    WHERE a.operation = p_operation AND e.analyst = p_analyst AND (p_analyst = session_user OR sitr.is_owner());
+END $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sitr FROM PUBLIC;
