@@ -10,8 +10,9 @@ from types import FunctionType
 import pytest
 
 from sitr import accounting
-from sitr.accounting import Event, Filter, bracket, calibration, curve, events, filters, theorems
+from sitr.accounting import Event, Filter, bracket, calibration, curve, filters, theorems
 from sitr.accounting.curve import Answers
+from sitr.accounting.events import claims, event, mechanisms
 
 PUBLIC = [
     "AdvancedFilter",
@@ -144,7 +145,7 @@ def test_the_theorems_are_exactly_these():
     assert theorems.__all__ == THEOREMS
 
 
-@pytest.mark.parametrize("module", [bracket, calibration, curve, events, filters, theorems])
+@pytest.mark.parametrize("module", [bracket, calibration, claims, curve, event, filters, mechanisms, theorems])
 def test_nothing_public_is_left_out(module):
     exported = set(theorems.__all__ if module is theorems else accounting.__all__)
     defined = {

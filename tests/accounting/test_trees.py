@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from sitr.accounting import Composed, events, orders
+from sitr.accounting import Composed, orders
+from sitr.accounting.events import mechanisms
 from sitr.accounting.losses import pairs
 from sitr.accounting.losses.atoms import Atoms
 from sitr.accounting.losses.law import Pair
@@ -69,7 +70,7 @@ def test_a_claim_may_cost_more_than_who_makes_it():
 
 def without_infinite_mass(planting):
     """What is sampled loses its infinite mass (as once in `parts._profile_pair`, where no finite loss is above 0)."""
-    original = events.sampled_part
+    original = mechanisms.sampled_part
 
     def finite(part):
         if isinstance(part, Claim):
@@ -79,7 +80,7 @@ def without_infinite_mass(planting):
             return part
         return Pair(*(replace(order, infinite_mass=0.0) for order in orders))
 
-    planting.setattr(events, "sampled_part", lambda parts, q: original(tuple((finite(p), n) for p, n in parts), q))
+    planting.setattr(mechanisms, "sampled_part", lambda parts, q: original(tuple((finite(p), n) for p, n in parts), q))
 
 
 def mass_taken_off_twice(planting):
@@ -112,8 +113,8 @@ def one_release_less(planting):
 
 def sampled_more_rarely(planting):
     """A rate is squared."""
-    original = events.sampled_part
-    planting.setattr(events, "sampled_part", lambda parts, q: original(parts, q * q))
+    original = mechanisms.sampled_part
+    planting.setattr(mechanisms, "sampled_part", lambda parts, q: original(parts, q * q))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,226 @@
+"""What an event is: a frozen description whose meaning never changes, because ledgers keep it.
+
+An event says what was released and with which public parameters; everything that can be said of its privacy loss is
+its curve (`Answers`). Compatibility promise: no event type and no parameter is ever removed or changes meaning;
+docs/decisions/0005 has the rules, `schema.py` the JSON form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+from ... import _validate
+from ...errors import InvalidArgument
+from ...units import ADJACENCIES, Adjacency, join
+from ..curve import Answers
+from ..losses.law import Pair
+from ..parts import Parts
+from ..renyi import Claim
+
+MOST_COUNT = 10**9
+
+
+@dataclass(frozen=True, repr=False)
+class Event(Answers):
+    """What was done. `event * k` and `a + b` compose (THEORY 4.5); every event answers for its privacy loss.
+
+    Args:
+        adjacency: The relation that its sensitivity was measured in; `None` joins with anything.
+
+    Example:
+        >>> from sitr.accounting import Gaussian, Laplace
+        >>> event = Gaussian(noise_multiplier=10) * 100 + Laplace(noise_multiplier=20) * 30
+        >>> round(float(event.epsilon(delta=1e-6)), 4)
+        5.0871
+    """
+
+    type: ClassVar[str] = ""
+    adjacency: Adjacency | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if type(self) is Event:
+            raise InvalidArgument("an Event by itself describes nothing.", do="Make one, such as Gaussian(10).")
+        if self.adjacency is not None:
+            _validate.choice("adjacency", self.adjacency, ADJACENCIES)
+        self._check()
+
+    def _check(self) -> None:
+        """Validate the parameters and bring them to their plain types."""
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the arguments that make this event; the attribute `at_x` is the argument `x`, as x is a question.
+
+        Example:
+            >>> from sitr.accounting import ApproximateDP
+            >>> ApproximateDP(epsilon=0.5, delta=1e-6).parameters()
+            {'epsilon': 0.5, 'delta': 1e-06, 'adjacency': None}
+        """
+        ordered = sorted(fields(self), key=lambda f: f.name == "adjacency")
+        return {f.name.removeprefix("at_"): getattr(self, f.name) for f in ordered}
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the curve rests on the user's word: a table of their own mechanism (THEORY 1.2, 2.6).
+
+        Example:
+            >>> from sitr.accounting import Gaussian, PrivacyProfile
+            >>> table = PrivacyProfile([(0.5, 1e-3)])
+            >>> table.claimed, Gaussian(noise_multiplier=10).claimed, float(table.delta(epsilon=0.5))
+            (True, False, 0.001)
+        """
+        return False
+
+    @property
+    def parts(self) -> Parts:
+        """The dominating pairs, or claims, that this event is made of, with their counts (THEORY 1.2, 2.6)."""
+        return ((self._part, 1),)
+
+    @cached_property
+    def _part(self) -> Pair | Claim:
+        return self._describe()
+
+    def _describe(self) -> Pair | Claim:
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # what was computed is not what was done
+
+    def __add__(self, other: object) -> Event:
+        return compose(self, other) if isinstance(other, Event) else NotImplemented
+
+    def __mul__(self, count: object) -> Event:
+        count = _validate.integer("count", count, 1, MOST_COUNT)
+        return self if count == 1 else Composed(((self, count),))
+
+    __rmul__ = __mul__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as a JSON-ready dictionary with its schema version.
+
+        Example:
+            >>> from sitr.accounting import PureDP
+            >>> PureDP(epsilon=0.5).to_dict()
+            {'schema_version': 1, 'type': 'pure_dp', 'epsilon': 0.5}
+        """
+        from ..schema import to_dict
+
+        return to_dict(self)
+
+    def to_json(self) -> str:
+        """Return the event as canonical JSON; `Event.from_json` reads it back.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> Laplace(noise_multiplier=20).to_json()
+            '{"noise_multiplier":20.0,"schema_version":1,"type":"laplace"}'
+        """
+        from ..schema import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Event:
+        """Read an event from the dictionary of `to_dict`.
+
+        Example:
+            >>> Event.from_dict({"schema_version": 1, "type": "pure_dp", "epsilon": 0.5})
+            PureDP(epsilon=0.5)
+        """
+        from ..schema import from_dict
+
+        return from_dict(record)
+
+    @staticmethod
+    def from_json(text: str) -> Event:
+        """Read an event from the JSON of `to_json`.
+
+        Example:
+            >>> Event.from_json('{"schema_version": 1, "type": "gaussian", "noise_multiplier": 2}')
+            Gaussian(noise_multiplier=2.0)
+        """
+        from ..schema import from_json
+
+        return from_json(text)
+
+    def __repr__(self) -> str:
+        defaults = {f.name.removeprefix("at_"): f.default for f in fields(self)}
+        shown = [f"{name}={value!r}" for name, value in self.parameters().items() if value != defaults[name]]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Composed(Event):
+    """Several events, each with a count, released one after the other on the same data.
+
+    Privacy: the losses add, in both orders (THEORY 4.5); the parameters are fixed in advance, the queries need not
+    be. For parameters chosen after seeing answers, enforce with a filter (THEORY 5).
+
+    Example:
+        >>> from sitr.accounting import Laplace
+        >>> (Laplace(noise_multiplier=2) * 3).parts[0][1]
+        3
+    """
+
+    type = "composed"
+    events: tuple[tuple[Event, int], ...]
+
+    def _check(self) -> None:
+        merged: dict[Event, int] = {}
+        adjacency = self.adjacency
+        for event, count in _counted(self.events):
+            if not isinstance(event, Event):
+                raise InvalidArgument(f"{_validate.shown(event)} is not an event.", do="Compose events only.")
+            adjacency = join(adjacency, event.adjacency)
+            for inner, times in event.events if isinstance(event, Composed) else ((event, 1),):
+                total = merged.get(inner, 0) + times * _validate.integer("count", count, 1, MOST_COUNT)
+                merged[inner] = _validate.integer("count", total, 1, MOST_COUNT)
+        if not merged:
+            raise InvalidArgument("nothing to compose.", do="Pass at least one event.")
+        self._set(events=tuple(merged.items()), adjacency=adjacency)
+
+    @property
+    def claimed(self) -> bool:
+        """Whether any of the events rests on the user's word."""
+        return any(event.claimed for event, _ in self.events)
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of all events, with their counts."""
+        return tuple((part, n * count) for event, count in self.events for part, n in event.parts)
+
+    def __repr__(self) -> str:
+        shown = (repr(event) if count == 1 else f"{event!r} * {count}" for event, count in self.events)
+        return " + ".join(shown)
+
+
+def compose(*events: Event) -> Event:
+    """Return the composition of all events (THEORY 4.5); equal ones are counted together.
+
+    Raises:
+        IncompatibleAdjacency: They speak of different neighbours.
+
+    Privacy: that of `Composed`: the losses add, in both orders, for parameters fixed in advance.
+
+    Example:
+        >>> from sitr.accounting import Gaussian, Laplace
+        >>> event = compose(Laplace(noise_multiplier=2), Laplace(noise_multiplier=2), Gaussian(noise_multiplier=5))
+        >>> event
+        Laplace(noise_multiplier=2.0) * 2 + Gaussian(noise_multiplier=5.0)
+        >>> round(float(event.epsilon(delta=1e-6)), 4)
+        1.7724
+    """
+    return events[0] if len(events) == 1 and isinstance(events[0], Event) else Composed(tuple((e, 1) for e in events))
+
+
+def _counted(events: Any) -> list[tuple[Any, Any]]:
+    """Check an iterable of events with their counts, as far as its shape goes."""
+    try:
+        return [(event, count) for event, count in events]
+    except (TypeError, ValueError):
+        raise InvalidArgument("events is not a list of (event, count).", do="Compose with `*` and `+`.") from None
