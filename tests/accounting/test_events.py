@@ -117,6 +117,10 @@ TABLES = {
     "composed numbers": lambda: Composed(((1, 2),)),
     "compose nothing": lambda: compose(),
     "compose numbers": lambda: compose(1),
+    "compose a list of nothing": lambda: compose([]),
+    "compose a list of numbers": lambda: compose([1, 2]),
+    "compose text": lambda: compose("ab"),
+    "compose an event and a list": lambda: compose(GAUSSIAN, [GAUSSIAN]),
     "compose an event and None": lambda: compose(GAUSSIAN, None),
     "count too large in all": lambda: (GAUSSIAN * 10**9) * 2,
     "noise too little in all": lambda: DiscreteGaussian(1.0, 20_000),
@@ -257,9 +261,23 @@ def test_composition_counts_equal_events_together():
     assert event == compose(Gaussian(1.0), Gaussian(1.0), Gaussian(1.0), *[Laplace(2.0)] * 3)
 
 
+def test_a_list_composes_by_name_and_by_sum():
+    several = [Gaussian(1.0), Laplace(2.0) * 3, Gaussian(1.0) * 2]
+    composed = Gaussian(1.0) * 3 + Laplace(2.0) * 3
+    assert sum(several) == compose(several) == compose(iter(several)) == composed
+    assert sum(several[:1]) is several[0]
+
+
+@pytest.mark.parametrize("other", [1, 0.0, False, None, "0"])
+def test_nothing_but_the_start_of_a_sum_is_added(other):
+    for add in (lambda: GAUSSIAN + other, lambda: other + GAUSSIAN):
+        with pytest.raises(TypeError):
+            add()
+
+
 def test_one_time_is_the_event_itself():
     assert GAUSSIAN * 1 is GAUSSIAN
-    assert compose(GAUSSIAN) is GAUSSIAN
+    assert compose(GAUSSIAN) is compose([GAUSSIAN]) is GAUSSIAN
 
 
 def test_counts_multiply():

@@ -54,6 +54,7 @@ PUBLIC = [
     "classical_gaussian_noise",
     "compose",
     "error_of_noise",
+    "event_schema",
     "noise_for_error",
     "parse_event",
     "split_budget",
@@ -84,10 +85,11 @@ WITHOUT_THEOREM = {
     "Event.parameters",
     "Event.to_dict",
     "Event.to_json",
+    "event_schema",
     "parse_event",
 }
 # They hand an event on, as text or as its parts, and answer no question about it.
-WITHOUT_PRIVACY = {"Answers.curve", "Answers.parts", "parse_event"}
+WITHOUT_PRIVACY = {"Answers.curve", "Answers.parts", "event_schema", "parse_event"}
 # The questions are met through Event and Curve.
 UNEXPORTED = {"Answers"}
 

@@ -30,8 +30,9 @@ from sitr.accounting import (
     RandomizedResponse,
     Renyi,
     ZeroConcentrated,
+    event_schema,
 )
-from sitr.accounting.schema import SCHEMA_VERSION, TYPES, from_dict, from_json, json_schema, to_dict, to_json
+from sitr.accounting.schema import SCHEMA_VERSION, TYPES, from_dict, from_json, to_dict, to_json
 from sitr.errors import IncompatibleAdjacency, InvalidArgument, InvalidRecord
 from tests.accounting.strategies import any_event
 
@@ -73,8 +74,8 @@ INNER = {"type": "laplace", "noise_multiplier": 2.0}
 
 @pytest.fixture(scope="module")
 def validator():
-    jsonschema.Draft202012Validator.check_schema(json_schema())
-    return jsonschema.Draft202012Validator(json_schema())
+    jsonschema.Draft202012Validator.check_schema(event_schema())
+    return jsonschema.Draft202012Validator(event_schema())
 
 
 # --- golden files ----------------------------------------------------------
@@ -135,7 +136,7 @@ def test_the_schema_accepts_every_event(validator, event):
 
 @pytest.mark.parametrize("name", sorted(TYPES))
 def test_the_schema_knows_the_parameters_of_every_type(name):
-    described = json_schema()["$defs"][name]
+    described = event_schema()["$defs"][name]
     parameters = inspect.signature(TYPES[name]).parameters
     required = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty]
     assert list(described["properties"]) == ["type", *parameters]
@@ -145,7 +146,7 @@ def test_the_schema_knows_the_parameters_of_every_type(name):
 
 
 def test_the_schema_lists_exactly_the_types():
-    listed = [entry["$ref"].removeprefix("#/$defs/") for entry in json_schema()["$defs"]["event"]["oneOf"]]
+    listed = [entry["$ref"].removeprefix("#/$defs/") for entry in event_schema()["$defs"]["event"]["oneOf"]]
     assert listed == sorted(TYPES)
 
 

@@ -58,6 +58,7 @@ from .filters import (
     choose_filter,
 )
 from .notation import parse_event
+from .schema import event_schema
 
 __all__ = [
     "AdvancedFilter",
@@ -99,6 +100,7 @@ __all__ = [
     "classical_gaussian_noise",
     "compose",
     "error_of_noise",
+    "event_schema",
     "noise_for_error",
     "parse_event",
     "split_budget",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from numbers import Real
+from operator import ge, gt, le, lt
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,6 +18,9 @@ class Bracket:
     The bounds are floats, or arrays where arrays were asked for. Read as a number, an epsilon or a delta is its
     upper end; a type-II error (`safe="lower"`) is its lower end.
 
+    A comparison with a number holds if it holds of the whole bracket: `<` and `<=` ask the upper end, `>` and `>=` the
+    lower one. So `b <= x` and `b > x` may both be false, where x lies inside. Two brackets have no order.
+
     Example:
         >>> from sitr.accounting import Gaussian
         >>> bracket = Gaussian(noise_multiplier=2.0).epsilon(delta=1e-6)
@@ -22,7 +28,11 @@ class Bracket:
         (2.254085, 'closed form')
         >>> f"{bracket:.3f}"
         '2.254'
+        >>> bracket <= 2.26, bracket > 2.25, Bracket(1.0, 2.0, "by hand") <= 1.5, Bracket(1.0, 2.0, "by hand") > 1.5
+        (True, True, False, False)
     """
+
+    __array_priority__: ClassVar[float] = 1.0  # `array < bracket` is asked here: NumPy would read the safe side
 
     lower: Any
     upper: Any
@@ -66,3 +76,20 @@ class Bracket:
             return NotImplemented
         same = np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
         return bool(same) and self.safe == other.safe
+
+    def __lt__(self, other: object) -> Any:
+        return _compared(lt, self.upper, other)
+
+    def __le__(self, other: object) -> Any:
+        return _compared(le, self.upper, other)
+
+    def __gt__(self, other: object) -> Any:
+        return _compared(gt, self.lower, other)
+
+    def __ge__(self, other: object) -> Any:
+        return _compared(ge, self.lower, other)
+
+
+def _compared(relation: Callable[[Any, Any], Any], end: Any, other: object) -> Any:
+    """Compare one end with a number, or with each of an array; nothing else has a place in this order."""
+    return relation(end, other) if isinstance(other, (Real, np.ndarray)) else NotImplemented

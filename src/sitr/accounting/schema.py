@@ -29,12 +29,14 @@ PARAMETERS: dict[str, Mapping[str, inspect.Parameter]] = {
 }
 
 
-def json_schema() -> dict[str, Any]:
+def event_schema() -> dict[str, Any]:
     """Return the published JSON Schema (2020-12) of the records of all events.
 
+    The file is `event.schema.json` in the package `sitr.accounting`; it stays there, and `$id` names its version.
+
     Example:
-        >>> json_schema()["properties"]["schema_version"]
-        {'const': 1}
+        >>> event_schema()["$id"], event_schema()["properties"]["schema_version"]
+        ('urn:sitr:event:1', {'const': 1})
     """
     text = files(__package__).joinpath("event.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)

@@ -7,6 +7,7 @@ docs/decisions/0005 has the rules, `schema.py` the JSON form.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ MOST_COUNT = 10**9
 
 @dataclass(frozen=True, repr=False)
 class Event(Answers):
-    """What was done. `event * k` and `a + b` compose (THEORY 4.5); every event answers for its privacy loss.
+    """What was done. `event * k`, `a + b` and `sum(events)` compose (THEORY 4.5); each answers for its privacy loss.
 
     Args:
         adjacency: The relation that its sensitivity was measured in; `None` joins with anything.
@@ -93,6 +94,9 @@ class Event(Answers):
 
     def __add__(self, other: object) -> Event:
         return compose(self, other) if isinstance(other, Event) else NotImplemented
+
+    def __radd__(self, other: object) -> Event:
+        return self if type(other) is int and other == 0 else NotImplemented  # where `sum(events)` begins
 
     def __mul__(self, count: object) -> Event:
         count = _validate.integer("count", count, 1, MOST_COUNT)
@@ -199,8 +203,11 @@ class Composed(Event):
         return " + ".join(shown)
 
 
-def compose(*events: Event) -> Event:
+def compose(*events: Event | Iterable[Event]) -> Event:
     """Return the composition of all events (THEORY 4.5); equal ones are counted together.
+
+    Args:
+        events: Any number of events, or one list of them.
 
     Raises:
         IncompatibleAdjacency: They speak of different neighbours.
@@ -214,8 +221,14 @@ def compose(*events: Event) -> Event:
         Laplace(noise_multiplier=2.0) * 2 + Gaussian(noise_multiplier=5.0)
         >>> round(float(event.epsilon(delta=1e-6)), 4)
         1.7724
+        >>> compose([Laplace(noise_multiplier=scale) for scale in (2, 2, 4)]).pure()
+        1.25
     """
-    return events[0] if len(events) == 1 and isinstance(events[0], Event) else Composed(tuple((e, 1) for e in events))
+    several = events[0] if len(events) == 1 and not isinstance(events[0], Event) else events
+    if not isinstance(several, Iterable):
+        raise InvalidArgument(f"{_validate.shown(several)} is not an event.", do="Compose events only.")
+    each: tuple[Any, ...] = tuple(several)  # what is no event is refused by `Composed`
+    return each[0] if len(each) == 1 and isinstance(each[0], Event) else Composed(tuple((e, 1) for e in each))
 
 
 def _counted(events: Any) -> list[tuple[Any, Any]]:
