@@ -72,6 +72,8 @@ THEOREMS = [
     "generic_rdp",
     "kairouz_oh_viswanath",
     "kairouz_oh_viswanath_points",
+    "loss_tail_concentrated",
+    "loss_tail_renyi",
     "moments_accountant",
     "murtagh_vadhan",
     "murtagh_vadhan_exact",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -255,6 +255,40 @@ class Answers:
             self._refuse_infinite_mass("Rényi")
             return _brackets(probabilities, lambda value: self._orders.bad_outcome_by_renyi(value))
         return _brackets(probabilities, lambda value: self._orders.power(value))
+
+    def loss_tail(self, x: ArrayLike, *, order: Literal["forward", "backward"] | None = None) -> Bracket:
+        """Return the largest chance of a privacy loss above x, P[L > x], infinite losses included (THEORY 1.6).
+
+        δ(x) is smaller: it counts a loss just above x for little. `theorems.loss_tail_concentrated` is the bound
+        e^{-t²/2} of seed 000.
+
+        Args:
+            x: At least 0; an array gives a bracket of arrays.
+            order: Look at one order alone, "forward" (with the person) or "backward", and at the pair itself, whose
+                data sets are as far apart as they can be in every step. Such a bracket is narrow, and for study.
+
+        Raises:
+            NoSuchGuarantee: An order is named, and no pair is known: only a Rényi curve, or bounds on a law.
+
+        Privacy: with probability at least 1 - upper the loss is at most x, for every pair of neighbours under the
+        event's adjacency, in both orders, also where queries are chosen after seeing answers. Neighbours who are
+        closer may have likelier losses above x than the pair, so the bracket of a composition is wide: mostly by less
+        than a factor of e. An answer for one `order` promises nothing of them.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> counts = Laplace(noise_multiplier=10) * 100
+            >>> found = counts.loss_tail(3.0)
+            >>> f"{found.lower:.4f} {found.upper:.4f} {float(counts.delta(3.0)):.4f}"
+            '0.0050 0.0115 0.0012'
+            >>> f"{counts.loss_tail(3.0, order='forward'):.4f}"
+            '0.0050'
+        """
+        losses = _validate.reals("x", x, 0, 1e15)
+        if order is None:
+            return _brackets(losses, lambda loss: self._orders.tail(loss))
+        _validate.choice("order", order, ("forward", "backward"))
+        return _brackets(losses, lambda loss: self._orders.pair_tail(loss, forward=order == "forward"))
 
     def group(self, size: int) -> Curve:
         """Return the curve for a group of `size` people (THEORY 4.8).

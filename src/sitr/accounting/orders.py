@@ -11,6 +11,7 @@ from ..errors import NoSuchGuarantee
 from .engines.delta import Found, Number, Total
 from .engines.mix import Mix
 from .engines.solve import ROUNDED, delta_of_orders, epsilon_of_orders
+from .engines.tail import tail_by_renyi, tail_of, tail_of_orders
 from .engines.tradeoff import power_of_orders
 from .engines.ways import ENOUGH, Purse
 from .losses.gaussian import GaussianLoss
@@ -24,6 +25,7 @@ from .sampled_mix import SampledMix
 UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
 WHOLE = 4 * ENOUGH  # what all that is asked for one answer may cost: both orders, both ends
 UPPER = 0.7  # of it: what the upper end may take
+TAIL = WHOLE / 4  # what the tail of one law may cost, in both orders
 CURVES = 6e7  # multiplications, about, that Chernoff's bound takes by the Rényi curves of samples and claims
 MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
 MOST_LAWS = 8  # of samples of several events, each made in a tenth of a second
@@ -262,6 +264,47 @@ class Orders:
             return power_of_orders(self.above, x, WHOLE)
         found, beneath = (power_of_orders(mixes, x, WHOLE / 2) for mixes in (self.above, self.beneath))
         return Found(min(beneath.lower, found.upper), found.upper, found.method)
+
+    def tail(self, x: float) -> Found[float]:
+        """Bracket the largest P[L > x] of all neighbours, in both orders, for one x ≥ 0 (THEORY 1.6).
+
+        The pair itself attains the lower end. Neighbours who are closer, or queries that are chosen after seeing
+        answers, may have likelier losses above x: unless it is one step of noise, the upper end is for all that the
+        pair dominates.
+        """
+        if self._bounds_all(x):
+            return Found(0.0, 0.0, "largest loss")
+        if self.exact:
+            tail = tail_of_orders(self.above, x, TAIL)
+            single = self._is_single and self.pairs[0][0].farthest
+            return tail.own if single else Found(tail.own.lower, tail.most, tail.own.method)
+        most = max(tail_by_renyi(mix, x) for mix in self.all)
+        if self._are_many:
+            return Found(0.0, most, "Rényi conversion")
+        if self.pairs:
+            most = min(most, tail_of_orders(self.above, x, TAIL).most)
+        beneath = self._beneath(lambda mixes: max(tail_by_renyi(mix, x) for mix in mixes))
+        own = max((tail_of_orders(mixes, x, TAIL).own for mixes in beneath), key=lambda found: found.lower)
+        return Found(own.lower, max(most, own.lower), own.method)
+
+    def pair_tail(self, x: float, *, forward: bool) -> Found[float]:
+        """Bracket P[L > x] of the pair itself, in one order."""
+        if self.claims or any(pair.beneath is not None for pair, _ in self.pairs):
+            raise NoSuchGuarantee(
+                "no pair is known whose loss could be told in one order.",
+                why="a Rényi curve, and a bound on a law that is not known exactly, stand for many mechanisms.",
+                do="ask without an order, for the worst of them.",
+            )
+        if self._bounds_all(x):
+            return Found(0.0, 0.0, "largest loss")
+        first, second = (self.above[0], self.above[-1]) if forward else (self.above[-1], self.above[0])
+        return tail_of(first, second, x, TAIL).own
+
+    def _bounds_all(self, x: float) -> bool:
+        """Whether no loss of either order is above x, and none is infinite."""
+        if self.infinite_mass or x < self.largest:
+            return False
+        return x >= max(_largest_above(mix) for mix in self.all)
 
     def bad_outcome_by_renyi(self, p: float) -> Found[float]:
         """Bound the probability of a bad outcome by Proposition 10 of seed 002."""

@@ -1,4 +1,4 @@
-"""Composition theorems by name (THEORY 4.1-4.6), for study and for the figures; for a budget, ask the event itself.
+"""Theorems by name (THEORY 1.6, 4.1-4.6), for study and for the figures; for a budget, ask the event itself.
 
 Each theorem reads an event step by step and answers with a `Guarantee`: the least ε that it proves at a total δ. Most
 know nothing of a step but its (ε,δ); the moments accountant knows its Rényi curve, and `tightest` its loss. So they can
@@ -30,6 +30,7 @@ from scipy.special import gammaln
 from .. import _validate
 from ..errors import InvalidArgument, NoSuchGuarantee
 from .curve import Curve
+from .engines.mix import minimise
 from .events import ApproximateDP, Event, compose
 
 __all__ = [
@@ -44,6 +45,8 @@ __all__ = [
     "generic_rdp",
     "kairouz_oh_viswanath",
     "kairouz_oh_viswanath_points",
+    "loss_tail_concentrated",
+    "loss_tail_renyi",
     "moments_accountant",
     "murtagh_vadhan",
     "murtagh_vadhan_exact",
@@ -406,6 +409,64 @@ def bad_outcome_generic_rdp(event: Event, p: float) -> float:
     p = _validate.real("p", p, 0, 1)
     squares = _pure_steps(event).squares
     return _raised(p, 2 * math.sqrt(-squares * math.log(p)), 0.0) if p > 0 else 0.0
+
+
+def loss_tail_concentrated(event: Event, x: float) -> float:
+    """Bound the chance of a loss above x by seed 000: e^{-t²/2} where x = μ + tτ, for (μ,τ)-concentrated DP.
+
+    The loss of a (μ,τ)-concentrated event has a mean of at most μ, and around it tails no heavier than those of a
+    Gaussian with standard deviation τ (THEORY 1.4, 1.6). `event.loss_tail(x)` knows the loss itself.
+
+    Args:
+        event: What was done; `event.cdp()` gives its (μ,τ).
+        x: At least 0; up to μ the bound is 1.
+
+    Raises:
+        NoSuchGuarantee: The event is not concentrated: some loss is infinite, or no (μ,τ) is proved.
+
+    Privacy: holds for every pair of neighbours under the event's adjacency, in both orders, and for adaptive queries.
+
+    Example:
+        >>> from sitr.accounting import Gaussian
+        >>> event = Gaussian(noise_multiplier=10) * 100
+        >>> round(loss_tail_concentrated(event, 3.5), 6), round(event.loss_tail(3.5).upper, 6)
+        (0.011109, 0.003155)
+    """
+    x = _validate.real("x", x, 0, 1e15)
+    claim = _event(event).cdp()
+    if x <= claim.mu:
+        return 1.0
+    return math.exp(-(((x - claim.mu) / claim.tau) ** 2) / 2) if claim.tau > 0 else 0.0
+
+
+def loss_tail_renyi(event: Event, x: float) -> float:
+    """Bound the chance of a loss above x by Markov's inequality: e^{(α-1)(D_α - x)} for the best order α > 1.
+
+    For Gaussian noise this is `loss_tail_concentrated`, and it is never larger (THEORY 1.6, 3.3).
+
+    Args:
+        event: What was done.
+        x: At least 0.
+
+    Raises:
+        NoSuchGuarantee: Some loss is infinite.
+
+    Privacy: holds for every pair of neighbours under the event's adjacency, in both orders, and for adaptive queries.
+
+    Example:
+        >>> from sitr.accounting import Laplace
+        >>> event = Laplace(noise_multiplier=10) * 100
+        >>> bounds = loss_tail_concentrated(event, 4.0), loss_tail_renyi(event, 4.0), event.loss_tail(4.0).upper
+        >>> " ".join(f"{bound:.2g}" for bound in bounds)
+        '0.0021 0.0013 0.00034'
+    """
+    x = _validate.real("x", x, 0, 1e15)
+    curve = _event(event).curve
+
+    def log_bound(c: float) -> float:
+        return c * (float(curve.rdp(1 + c)) - x)
+
+    return math.exp(min(log_bound(minimise(log_bound, 1.0, 1e-4)), 0.0))
 
 
 def _event(event: Any) -> Event:

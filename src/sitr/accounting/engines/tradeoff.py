@@ -8,18 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..losses.law import UNIT
-from .certify import Bounds
-from .delta import Finite, Found
-from .mix import Mix, log_kappa, minimise, saddle_tilt
-from .solve import ROUNDED, candidates
+from .delta import Found
+from .mix import Mix, minimise
+from .profile import ROUNDING, Profile
+from .solve import ROUNDED
 from .ways import ENOUGH, Purse
 
 MOST_QUESTIONS = 60  # evaluations of the profile for one type-I error
-MOST_TUNINGS = 6
-TILTS = 65
 STALLED = 8  # so many questions without progress are enough
-ROUNDING = 1e-15
 NEAR = 1e-5  # how near to the minimum, relative to its ε, the first points come
 WIDE = 1e-4  # and at which it starts again
 WIDTH = 1e-8  # the relative width of the power at which asking stops
@@ -54,22 +50,28 @@ def _power(forward: Mix, backward: Mix, x: float, purse: Purse) -> Found[float]:
     From below, the chord through two points, continued, lies under h beyond them. Where two such chords meet is the
     next point to ask: at a kink they meet in it, and elsewhere they close in on the minimum.
     """
-    profile = _Profile(forward, backward, purse)
+    profile = Profile(forward, backward, purse)
     start = _start(forward, x)
     low = -min(max(backward.largest, 0.0), 5.0)
     top = forward.largest * (1 + ROUNDED) if forward.largest > 0 else forward.largest  # where no finite loss is left
     high = max(min(top, -math.log(x), 700.0), low)  # a finite loss may be far under 0 in one order
-    points = {e: profile.point(e, x) for e in (low, min(max(start, low), high), high)}
+    points = {e: _point(profile, e, x) for e in (low, min(max(start, low), high), high)}
     points[-math.inf] = _Point(0.0, 1.0, 1.0)
     found = _closed_in(points, profile, x)
     if profile.pays and found.upper - found.lower > WIDE * found.upper:
         # Chords see little of a minimum that is far under its neighbours.
-        _approach(points, lambda e: profile.point(e, x), low, high)
+        _approach(points, lambda e: _point(profile, e, x), low, high)
         found = _closed_in(points, profile, x)
     return found
 
 
-def _closed_in(points: dict[float, _Point], profile: _Profile, x: float) -> Found[float]:
+def _point(profile: Profile, epsilon: float, x: float) -> _Point:
+    """Return the bracket of h at ε."""
+    delta, test = profile.delta(epsilon), x * math.exp(epsilon)
+    return _Point(math.exp(epsilon), (delta.lower + test) * (1 - ROUNDING), (delta.upper + test) * (1 + ROUNDING))
+
+
+def _closed_in(points: dict[float, _Point], profile: Profile, x: float) -> Found[float]:
     """Ask where two chords meet, until the bounds meet as well or no question helps."""
     gaps: list[float] = []
     for _ in range(MOST_QUESTIONS):
@@ -82,9 +84,9 @@ def _closed_in(points: dict[float, _Point], profile: _Profile, x: float) -> Foun
         if stalled or gaps[-1] <= WIDTH * upper or not profile.pays:
             break
         epsilon = math.log(y)
-        point = points[epsilon] if epsilon in points else profile.point(epsilon, x)
+        point = points[epsilon] if epsilon in points else _point(profile, epsilon, x)
         if point.upper - point.lower > 0.1 * gaps[-1] and profile.tune(epsilon):
-            again = profile.point(epsilon, x)
+            again = _point(profile, epsilon, x)
             point = _Point(point.y, max(point.lower, again.lower), min(point.upper, again.upper))
         elif epsilon in points:
             break
@@ -132,70 +134,3 @@ def _start(mix: Mix, x: float) -> float:
         return (float(mix.log_mgf(c)) - math.log(x)) / (1 + c)
 
     return min(max(height(minimise(height, 1.0, 0.02)), 0.0), mix.largest)
-
-
-class _Tilts:
-    """Chernoff's bound at a few tilts, where nothing better can be paid for."""
-
-    method = "Chernoff"
-    work = asked = 1.0
-
-    def __init__(self, mix: Mix, epsilon: float) -> None:
-        self.tilts = saddle_tilt(mix, max(epsilon, 1e-6)) * np.geomspace(1e-2, 1e2, TILTS)
-        errors = np.array([mix.log_mgf_error(float(c)) for c in self.tilts])
-        self.heights = mix.log_mgf(self.tilts) + log_kappa(self.tilts) + errors
-
-    def upper(self, epsilon: float) -> Finite:
-        """Return an upper bound on δ(ε)."""
-        logs = self.heights - self.tilts * epsilon + 8 * UNIT * (np.abs(self.heights) + self.tilts * epsilon)
-        return Finite(math.exp(min(float(np.fmin.reduce(logs)), 0.0)))
-
-    def lower(self, epsilon: float) -> Finite:
-        """Return a lower bound on δ(ε): none."""
-        return Finite(0.0)
-
-
-class _Profile:
-    """δ_PQ on the whole real line: below 0 by duality, δ_PQ(-ε) = 1 - e^-ε + e^-ε δ_QP(ε)."""
-
-    def __init__(self, forward: Mix, backward: Mix, purse: Purse) -> None:
-        self.forward, self.backward = forward, backward
-        self.tuned: dict[bool, dict[float, Bounds]] = {True: {}, False: {}}
-        self.purse, self.pays = purse, True
-
-    def tune(self, epsilon: float) -> bool:
-        """Take bounds that are best at ε; false where that is nothing new, or nothing is left to pay for it."""
-        mix, tuned = self._order(epsilon)
-        where = min(max(abs(epsilon), 1e-6), mix.largest * 0.999)
-        if where in tuned or len(tuned) >= MOST_TUNINGS:
-            return False
-        tuned[where] = next(candidates(mix, where, self.purse), None) or _Tilts(mix, where)
-        return True
-
-    def _order(self, epsilon: float) -> tuple[Mix, dict[float, Bounds]]:
-        return (self.forward, self.tuned[True]) if epsilon >= 0 else (self.backward, self.tuned[False])
-
-    def point(self, epsilon: float, x: float) -> _Point:
-        """Return the bracket of h at ε, by the bounds that were tuned nearest to it."""
-        mix, _ = self._order(epsilon)
-        size = abs(epsilon)
-        delta = mix.failure.total(self._finite(epsilon))
-        ends = []
-        for value, rounding in ((delta.lower, 1 - ROUNDING), (delta.upper, 1 + ROUNDING)):
-            dual = value if epsilon >= 0 else -math.expm1(-size) + math.exp(-size) * value
-            ends.append((dual + x * math.exp(epsilon)) * rounding)
-        return _Point(math.exp(epsilon), ends[0], ends[1])
-
-    def _finite(self, epsilon: float) -> Found[Finite]:
-        """Bracket δ of finite losses at |ε|, of the order that ε belongs to."""
-        mix, tuned = self._order(epsilon)
-        size = abs(epsilon)
-        if size >= mix.largest:
-            return Found(Finite(0.0), Finite(max(mix.largest * (1 + ROUNDED) - size, 0.0)), "largest loss")
-        top = math.exp(mix.log_top_mass) * -math.expm1(size - mix.largest) * (1 - 1e-12)  # the atom there alone
-        if not tuned:
-            self.tune(epsilon)
-        bounds = tuned[min(tuned, key=lambda where: abs(where - size))]
-        self.pays = self.purse.asks(bounds)
-        lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
-        return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)

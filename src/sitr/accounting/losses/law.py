@@ -92,6 +92,8 @@ class Pair:
     where nothing is composed with it, and `grown` makes the pair of a group, where sensitivity says it. `leads` says
     that the forward order has the larger moments, as it has where the orders were equal before sampling (THEORY 2.7).
     `attains` makes more pairs that the truth dominates, from a number between 0 and 1: which is best, a question says.
+    `farthest` says that of all neighbours whom this pair stands for, none has likelier losses above any x ≥ 0
+    (THEORY 1.6): whoever is closer has a smaller P[L > x], and not only a smaller δ.
     """
 
     forward: Loss
@@ -102,10 +104,11 @@ class Pair:
     grown: Callable[[int], Pair] | None = field(default=None, compare=False)
     leads: bool = False
     attains: Callable[[float], Pair] | None = field(default=None, compare=False)
+    farthest: bool = False
 
     @classmethod
-    def symmetric(cls, loss: Loss) -> Pair:
-        return cls(loss, loss)
+    def symmetric(cls, loss: Loss, *, farthest: bool = False) -> Pair:
+        return cls(loss, loss, farthest=farthest)
 
     @property
     def is_symmetric(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -24,13 +25,13 @@ MOST_STEPS = 4096  # discrete Laplace noise that a person moves further is bound
 @lru_cache(maxsize=4096)
 def gaussian_pair(m: float) -> Pair:
     """N(0, 1) against N(m, 1) (THEORY 2.3)."""
-    return Pair.symmetric(GaussianLoss(m))
+    return Pair.symmetric(GaussianLoss(m), farthest=True)
 
 
 @lru_cache(maxsize=4096)
 def laplace_pair(e0: float) -> Pair:
     """Laplace noise with ε = e0 (THEORY 2.2)."""
-    return Pair.symmetric(IntervalLoss.laplace(e0))
+    return Pair.symmetric(IntervalLoss.laplace(e0), farthest=True)
 
 
 @lru_cache(maxsize=4096)
@@ -64,7 +65,7 @@ def _selection_of_two(e0: float, share: float) -> Pair:
 @lru_cache(maxsize=4096)
 def discrete_gaussian_pair(scale: float, sensitivity: int) -> Pair:
     """The discrete Gaussian moved by an integer (THEORY 2.4)."""
-    return Pair.symmetric(DiscreteGaussianLoss(scale, sensitivity))
+    return Pair.symmetric(DiscreteGaussianLoss(scale, sensitivity), farthest=True)
 
 
 @lru_cache(maxsize=4096)
@@ -78,7 +79,7 @@ def discrete_laplace_pair(scale: float, sensitivity: int) -> Pair:
     logs[1:-1] += math.log(-math.expm1(-1 / scale))
     losses = (sensitivity - 2 * j) / scale
     loss = Atoms(losses[::-1].copy(), (logs - log_sum_exp(logs))[::-1].copy())
-    return Pair(loss, loss, grown=lambda size: discrete_laplace_pair(scale, size * sensitivity))
+    return Pair(loss, loss, grown=lambda size: discrete_laplace_pair(scale, size * sensitivity), farthest=True)
 
 
 def _coarse_discrete_laplace(scale: float, sensitivity: int) -> Pair:
@@ -128,10 +129,11 @@ def k_ary_pair(p: float, k: int) -> Pair:
     if loss == 0:
         return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1)))
     if k == 2:
-        return two_point(abs(loss), 0.0)
+        return replace(two_point(abs(loss), 0.0), farthest=True)
     # Both orders are equal: the values p and r trade places.
     low, high = (r, p) if loss > 0 else (p, r)
-    return Pair.symmetric(Atoms.of(np.array([-abs(loss), 0.0, abs(loss)]), np.array([low, (k - 2) * r, high])))
+    atoms = Atoms.of(np.array([-abs(loss), 0.0, abs(loss)]), np.array([low, (k - 2) * r, high]))
+    return Pair.symmetric(atoms, farthest=True)
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,97 @@
+"""The privacy profile of one order on the whole real line: below 0 by duality (THEORY 1.3)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..losses.law import UNIT
+from .certify import Bounds
+from .delta import Finite, Found, Total
+from .mix import Mix, log_kappa, saddle_tilt
+from .solve import ROUNDED, candidates
+from .ways import Purse
+
+MOST_TUNINGS = 6
+NEARLY = 0.03  # bounds on δ that are so narrow are not improved
+TILTS = 65
+ROUNDING = 1e-15  # of a sum of two numbers that are not negative
+
+
+class _Tilts:
+    """Chernoff's bound at a few tilts, where nothing better can be paid for."""
+
+    method = "Chernoff"
+    work = asked = 1.0
+
+    def __init__(self, mix: Mix, epsilon: float) -> None:
+        self.tilts = saddle_tilt(mix, max(epsilon, 1e-6)) * np.geomspace(1e-2, 1e2, TILTS)
+        errors = np.array([mix.log_mgf_error(float(c)) for c in self.tilts])
+        self.heights = mix.log_mgf(self.tilts) + log_kappa(self.tilts) + errors
+
+    def upper(self, epsilon: float) -> Finite:
+        """Return an upper bound on δ(ε)."""
+        logs = self.heights - self.tilts * epsilon + 8 * UNIT * (np.abs(self.heights) + self.tilts * epsilon)
+        return Finite(math.exp(min(float(np.fmin.reduce(logs)), 0.0)))
+
+    def lower(self, epsilon: float) -> Finite:
+        """Return a lower bound on δ(ε): none."""
+        return Finite(0.0)
+
+
+class Profile:
+    """δ_PQ on the whole real line: below 0 by duality, δ_PQ(-ε) = 1 - e^-ε + e^-ε δ_QP(ε)."""
+
+    def __init__(self, forward: Mix, backward: Mix, purse: Purse) -> None:
+        self.forward, self.backward = forward, backward
+        self.tuned: dict[bool, dict[float, Bounds]] = {True: {}, False: {}}
+        self.purse, self.pays = purse, True
+
+    def tune(self, epsilon: float) -> bool:
+        """Take bounds that are best at ε; false where that is nothing new, or nothing is left to pay for it."""
+        mix, tuned = self._order(epsilon)
+        where = min(max(abs(epsilon), 1e-6), mix.largest * 0.999)
+        if where in tuned or len(tuned) >= MOST_TUNINGS:
+            return False
+        tuned[where] = next(candidates(mix, where, self.purse), None) or _Tilts(mix, where)
+        return True
+
+    def tune_best(self, epsilon: float) -> None:
+        """Take the bounds that are narrowest at ε > 0, of all that are paid for."""
+        mix, tuned = self._order(epsilon)
+        where = min(epsilon, mix.largest * 0.999)
+        best = math.inf
+        for bounds in candidates(mix, where, self.purse):
+            upper = bounds.upper(where)
+            width = (upper - bounds.lower(where)) / upper if upper > 0 else math.inf
+            if width < best:
+                best, tuned[where] = width, bounds
+            if width <= NEARLY:
+                break
+
+    def _order(self, epsilon: float) -> tuple[Mix, dict[float, Bounds]]:
+        return (self.forward, self.tuned[True]) if epsilon >= 0 else (self.backward, self.tuned[False])
+
+    def delta(self, epsilon: float) -> Found[Total]:
+        """Bracket δ at any real ε, infinite losses included, by the bounds that were tuned nearest to it."""
+        mix, _ = self._order(epsilon)
+        found = mix.failure.total(self._finite(epsilon))
+        if epsilon >= 0:
+            return found
+        ends = [-math.expm1(epsilon) + math.exp(epsilon) * value for value in (found.lower, found.upper)]
+        return Found(Total(ends[0] * (1 - ROUNDING)), Total(ends[1] * (1 + ROUNDING)), found.method)
+
+    def _finite(self, epsilon: float) -> Found[Finite]:
+        """Bracket δ of finite losses at |ε|, of the order that ε belongs to."""
+        mix, tuned = self._order(epsilon)
+        size = abs(epsilon)
+        if size >= mix.largest:
+            return Found(Finite(0.0), Finite(max(mix.largest * (1 + ROUNDED) - size, 0.0)), "largest loss")
+        top = math.exp(mix.log_top_mass) * -math.expm1(size - mix.largest) * (1 - 1e-12)  # the atom there alone
+        if not tuned:
+            self.tune(epsilon)
+        bounds = tuned[min(tuned, key=lambda where: abs(where - size))]
+        self.pays = self.purse.asks(bounds)
+        lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
+        return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)
