@@ -21,6 +21,9 @@ from sitr.accounting import (
     PureDP,
     RandomizedResponse,
     Renyi,
+    SampledWithoutReplacement,
+    ShuffledEpochs,
+    ShuffledReports,
     ZeroConcentrated,
 )
 
@@ -75,7 +78,36 @@ def _holding(inner: st.SearchStrategy[Event]) -> st.SearchStrategy[Event]:
     )
 
 
+@st.composite
+def batches(draw: st.DrawFn, inner: st.SearchStrategy[Event]) -> Event:
+    """A batch of an event that names no other number of people."""
+    event, sizes = draw(inner), sorted(draw(st.tuples(st.integers(1, 10**15), st.integers(1, 10**15))))
+    return SampledWithoutReplacement(event, *sizes[::-1])
+
+
+def reports(adjacency: str | None) -> st.SearchStrategy[Event]:
+    """Shuffled reports that are pure."""
+    own = {"adjacency": st.just(adjacency)}
+    local = st.one_of(
+        st.builds(PureDP, EPSILON, **own),
+        st.builds(Laplace, NOISE, **own),
+        st.builds(RandomizedResponse, reals(0, 1, exclude_min=True, exclude_max=True), st.integers(2, 10**9), **own),
+    )
+    return st.builds(ShuffledReports, local, st.integers(1, 10**9))
+
+
+def _crowding(inner: st.SearchStrategy[Event]) -> st.SearchStrategy[Event]:
+    counted = st.lists(st.tuples(inner, st.integers(1, 30)), min_size=1, max_size=3).map(tuple)
+    return st.one_of(
+        st.builds(ShuffledEpochs, inner, st.integers(1, 10**9)),
+        st.builds(Renyi, formula=inner, delta=DELTA),
+        st.builds(Composed, counted, adjacency=st.none() | st.just("replace_one")),
+    )
+
+
 def any_event() -> st.SearchStrategy[Event]:
-    """An event of any type, nested a few levels deep; what can be sampled or composed is under `add_remove`."""
+    """An event of any type, nested a few levels deep, under one adjacency."""
     under = st.recursive(plain_events("add_remove") | plain_events(None), _holding, max_leaves=4)
-    return under | plain_events("replace_one")
+    plain = plain_events("replace_one") | plain_events(None)
+    crowds = plain_events("replace_one") | reports("replace_one") | reports(None) | batches(plain)
+    return under | st.recursive(crowds, _crowding, max_leaves=4)

@@ -10,7 +10,7 @@ from types import FunctionType
 import pytest
 
 from sitr import accounting
-from sitr.accounting import Event, Filter, bracket, calibration, curve, filters, theorems
+from sitr.accounting import Event, Filter, batches, bracket, calibration, curve, filters, theorems
 from sitr.accounting.curve import Answers
 from sitr.accounting.events import claims, event, mechanisms
 
@@ -40,6 +40,9 @@ PUBLIC = [
     "RDPFilter",
     "RandomizedResponse",
     "Renyi",
+    "SampledWithoutReplacement",
+    "ShuffledEpochs",
+    "ShuffledReports",
     "Split",
     "ZCDPFilter",
     "ZeroConcentrated",
@@ -149,7 +152,9 @@ def test_the_theorems_are_exactly_these():
     assert theorems.__all__ == THEOREMS
 
 
-@pytest.mark.parametrize("module", [bracket, calibration, claims, curve, event, filters, mechanisms, theorems])
+@pytest.mark.parametrize(
+    "module", [batches, bracket, calibration, claims, curve, event, filters, mechanisms, theorems]
+)
 def test_nothing_public_is_left_out(module):
     exported = set(theorems.__all__ if module is theorems else accounting.__all__)
     defined = {

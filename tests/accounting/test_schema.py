@@ -29,6 +29,9 @@ from sitr.accounting import (
     PureDP,
     RandomizedResponse,
     Renyi,
+    SampledWithoutReplacement,
+    ShuffledEpochs,
+    ShuffledReports,
     ZeroConcentrated,
     event_schema,
 )
@@ -64,6 +67,13 @@ MEANINGS = {
     "randomized_response_binary": RandomizedResponse(0.75),
     "renyi": Renyi(points=[(2, 0.01), (32, 0.2), (math.inf, 3)]),
     "renyi_formula": Renyi(formula=SGD, delta=1e-7),
+    "sampled_without_replacement": SampledWithoutReplacement(Gaussian(1.1), 60000, 256),
+    "sampled_without_replacement_composed": SampledWithoutReplacement(Gaussian(2) * 3 + Laplace(5), 10**6, 1000),
+    "shuffled_epochs": ShuffledEpochs(Gaussian(4) + Laplace(10), 20),
+    "shuffled_reports": ShuffledReports(RandomizedResponse(0.6, 5), 10_000),
+    "shuffled_reports_claimed": ShuffledReports(
+        LossDistribution([-1.0, 1.0], [0.2689414213699951, 0.7310585786300049]), 100
+    ),
     "zero_concentrated": ZeroConcentrated(0.5),
     "zero_concentrated_approximate": ZeroConcentrated(0.5, 0.1, 1e-8, adjacency="add_remove"),
 }

@@ -10,6 +10,7 @@ Example:
 """
 
 from . import theorems
+from .batches import SampledWithoutReplacement, ShuffledEpochs, ShuffledReports
 from .bracket import Bracket
 from .calibration import (
     Calibration,
@@ -86,6 +87,9 @@ __all__ = [
     "RDPFilter",
     "RandomizedResponse",
     "Renyi",
+    "SampledWithoutReplacement",
+    "ShuffledEpochs",
+    "ShuffledReports",
     "Split",
     "ZCDPFilter",
     "ZeroConcentrated",

@@ -8,11 +8,13 @@ import numpy as np
 from scipy.special import erfinv, ndtri
 
 from ..errors import NoSuchGuarantee
+from .batch_mix import BatchMix
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import BoundedRange, IntervalLoss
 from .losses.law import Loss, Pair
 from .losses.sampled import SampledGaussianLoss
 from .losses.sampled_discrete import SampledDiscreteLoss
+from .parts import Parts
 from .renyi import Claim
 from .sampled_mix import SampledMix
 
@@ -38,14 +40,22 @@ def zcdp_of(part: Pair | Claim) -> tuple[float, float]:
         return loss.e0**2 / 8, 0.0
     if isinstance(loss, SampledMix) and math.isinf(_largest(part)):
         return _sampled_zcdp(loss)
+    if isinstance(loss, BatchMix) and math.isinf(_largest(part)):
+        return _whole_zcdp(_unfailing(loss, "zCDP").parts)
     return _largest(part) ** 2 / 2, 0.0
 
 
 def _sampled_zcdp(mix: SampledMix) -> tuple[float, float]:
     """(ρ, ξ) before sampling; a loss of -ln(1-q) where the other order had an infinite one is at most ξ."""
-    pieces = [(zcdp_of(part), count) for part, count in mix.parts]
-    rho, xi = (math.fsum(count * piece[i] for piece, count in pieces) for i in (0, 1))
+    rho, xi = _whole_zcdp(mix.parts)
     return rho, max(xi, -math.log1p(-mix.q)) if mix.backward.infinite_mass else xi
+
+
+def _whole_zcdp(parts: Parts) -> tuple[float, float]:
+    """(ρ, ξ) of all parts: those of a batch too, as D_α of a mixture of pairs is no larger than the largest."""
+    pieces = [(zcdp_of(part), count) for part, count in parts]
+    rho, xi = (math.fsum(count * piece[i] for piece, count in pieces) for i in (0, 1))
+    return rho, xi
 
 
 def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
@@ -83,6 +93,8 @@ def gdp_of(part: Pair | Claim) -> float:
         raise _unknown("Gaussian DP", "the discrete Gaussian lies under the continuous one at its atoms", "use zcdp()")
     if isinstance(loss, SampledMix) and math.isinf(_largest(part)):
         return _sampled_gdp(loss)
+    if isinstance(loss, BatchMix) and math.isinf(_largest(part)):
+        return _whole_gdp(_unfailing(loss, "Gaussian DP").parts)
     if isinstance(loss, BoundedRange):
         loss = part.forward
     variation = (
@@ -98,7 +110,20 @@ def _sampled_gdp(mix: SampledMix) -> float:
     """μ before sampling: the trade-off curve of a mixture with Q lies over that of P."""
     if mix.backward.infinite_mass:
         raise _unknown("Gaussian DP", "sampling makes other losses of infinite ones", "use epsilon(delta)")
-    return math.sqrt(math.fsum(count * gdp_of(part) ** 2 for part, count in mix.parts))
+    return _whole_gdp(mix.parts)
+
+
+def _whole_gdp(parts: Parts) -> float:
+    """μ of all parts: that of a batch too, as the trade-off curve of a mixture of pairs lies over the lowest."""
+    return math.sqrt(math.fsum(count * gdp_of(part) ** 2 for part, count in parts))
+
+
+def _unfailing(curve: BatchMix, notion: str) -> BatchMix:
+    if curve.infinite_mass:
+        raise _unknown(
+            notion, "of a batch it is proved only where no loss is infinite", "use rdp(alpha) or epsilon(delta)"
+        )
+    return curve
 
 
 def _described(part: Pair) -> Loss:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..errors import NoSuchGuarantee
+from .batch_mix import BatchMix
 from .engines.delta import Found, Number, Total
 from .engines.mix import Mix
 from .engines.solve import ROUNDED, delta_of_orders, epsilon_of_orders
@@ -182,6 +183,8 @@ class Orders:
         for curve in curves:
             if isinstance(curve, SampledMix):
                 purse.buys(curve.parts, MADE * (1 if curve.forward.parts == curve.backward.parts else 2))
+            if isinstance(curve, BatchMix):
+                purse.buys(curve.parts, MADE * len(curve.removed))
         if self.claims:
             purse.buys(tuple(self.claims), MADE)
 
@@ -221,11 +224,14 @@ class Orders:
     def _inside(self) -> tuple[Orders, float] | None:
         """What is run on the sample, and the rate, where this is one sampled event that was symmetric before.
 
-        Its remove order leads: δ(ε) = q δ'(ln(1 + (e^ε - 1)/q)) for ε ≥ 0, δ' that of what is inside (THEORY 2.7).
+        Its remove order leads: δ(ε) = q δ'(ln(1 + (e^ε - 1)/q)) for ε ≥ 0, δ' that of what is inside (THEORY 2.7). Of
+        a batch that is the profile, whatever is inside (THEORY 2.8).
         """
         if self.claims or len(self.pairs) != 1 or self.pairs[0][1] != 1:
             return None
         curves = self.pairs[0][0].renyi
+        if curves is not None and isinstance(curves.forward, BatchMix):
+            return Orders(curves.forward.parts), curves.forward.q
         if curves is None or not curves.leads or not isinstance(curves.forward, (SampledCurve, SampledMix)):
             return None
         inside = Orders(curves.forward.parts)

@@ -1,4 +1,4 @@
-"""What sampling and groups make of the parts of an event (THEORY 2.7, 4.8)."""
+"""What sampling and groups make of the parts of an event (THEORY 2.7, 2.8, 4.8)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..errors import NoSuchGuarantee
+from .batch_mix import BatchMix
 from .engines.delta import Finite, Found, Total
 from .engines.lattice import AtomSum, enumerated
 from .engines.line import Line, choose_grid
@@ -40,8 +41,7 @@ Parts = tuple[tuple[Pair | Claim, int], ...]
 
 def sampled_part(parts: Parts, q: float) -> Pair:
     """Return the pair of all parts run together on one Poisson sample."""
-    known = [(part, n) for part, n in parts if isinstance(part, Pair)]
-    claims = [(part, n) for part, n in parts if isinstance(part, Claim)]
+    known, claims = _known(parts), _claims(parts)
     if not claims and len(known) == 1 and known[0][1] == 1:
         curve = known[0][0].renyi.forward if known[0][0].renyi else None
         if isinstance(curve, SampledMix):  # a sample of a sample
@@ -51,7 +51,68 @@ def sampled_part(parts: Parts, q: float) -> Pair:
     if not claims and all(_is_gaussian(pair) for pair, _ in known):
         mix = Mix.of((pair.forward, n) for pair, n in known)
         return pairs.sampled_pair(pairs.gaussian_pair(math.sqrt(mix.m2)), q)
-    return LaterPair(_curves(parts, q), lambda: _laws(known, claims, q))
+    return LaterPair(_curves(parts, q), lambda: _laws(parts, q))
+
+
+def batch_part(parts: Parts, q: float) -> Pair:
+    """Return the pair of all parts run together on one batch without replacement, the share q of all people."""
+    single = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
+    if isinstance(single, Pair):
+        if single.renyi and isinstance(single.renyi.forward, BatchMix):  # a batch of a batch
+            return batch_part(single.renyi.forward.parts, sampled_twice(q, single.renyi.forward.q))
+        if _are_atoms(single):
+            return _batch_of_atoms(single, q)
+    orders = [parts] if all(isinstance(part, Claim) or _curve(part).is_symmetric for part, _ in parts) else _both(parts)
+    removed = [sampled_part(order, q) for order in orders]
+    curve = BatchMix(parts, q, tuple((pair.renyi or pair).forward for pair in removed))
+    return LaterPair(Pair.symmetric(curve), lambda: _batch_laws(parts, q))
+
+
+def _batch_of_atoms(pair: Pair, q: float) -> Pair:
+    law = pairs.batch_pair(pair, q).forward
+    curve = None if pair.renyi is None else pairs.batch_pair(_finite(pair), q)
+    return Pair(law, law, _sampled_beneath(((pair, 1),), q), curve)
+
+
+def _are_atoms(pair: Pair) -> bool:
+    return not isinstance(pair, LaterPair) and pair.is_symmetric and isinstance(pair.forward, Atoms)
+
+
+def _finite(pair: Pair) -> Pair:
+    """Return the atoms of a pair; where its curve has them without the infinite mass that its law has, those."""
+    return pair.renyi if pair.renyi and isinstance(pair.renyi.forward, Atoms) else pair
+
+
+def _both(parts: Parts) -> list[Parts]:
+    """Return the parts in both orders: one who is replaced may be either of the two."""
+    swapped = ((Pair(part.backward, part.forward) if isinstance(part, Pair) else part, n) for part, n in parts)
+    return [parts, tuple(swapped)]
+
+
+def _batch_laws(parts: Parts, q: float) -> Pair:
+    """Make the laws of all parts run together on one batch, and of what they dominate."""
+    law = pairs.batch_pair(_profile_pair(_dominating(parts)), q).forward
+    return Pair(law, law, beneath=_sampled_beneath(parts, q))
+
+
+def _dominating(parts: Parts) -> tuple[tuple[Pair, int], ...]:
+    """Return the parts with one pair for all claims."""
+    known, claims = _known(parts), _claims(parts)
+    return (*known, *([(implied_pair(claims), 1)] if claims else []))
+
+
+def _sampled_beneath(parts: Parts, q: float) -> Pair:
+    """Return what a sample dominates, and a batch too: the person's value is that of all others, or is not."""
+    sampled = pairs.sampled_pair(_attained(_known(parts), _claims(parts)), q)
+    return sampled.beneath or sampled
+
+
+def _known(parts: Parts) -> tuple[tuple[Pair, int], ...]:
+    return tuple((part, n) for part, n in parts if isinstance(part, Pair))
+
+
+def _claims(parts: Parts) -> tuple[tuple[Claim, int], ...]:
+    return tuple((part, n) for part, n in parts if isinstance(part, Claim))
 
 
 def _is_gaussian(pair: Pair) -> bool:
@@ -82,15 +143,13 @@ def _curve(part: Pair | Claim) -> Pair:
     """What is known of a part at once: its laws, or curves where these would have to be made first."""
     if isinstance(part, Claim):
         return Pair.symmetric(part)
-    return part.renyi if isinstance(part, LaterPair) and part.renyi else part
+    return part.renyi if isinstance(part, LaterPair) and part.renyi else _finite(part)
 
 
-def _laws(known: list[tuple[Pair, int]], claims: list[tuple[Claim, int]], q: float) -> Pair:
+def _laws(parts: Parts, q: float) -> Pair:
     """Make the laws of all parts run together on one Poisson sample, and of what they dominate."""
-    above = _profile_pair((*known, *([(implied_pair(tuple(claims)), 1)] if claims else [])))
-    beneath = pairs.sampled_pair(_attained(tuple(known), tuple(claims)), q)
-    sampled = pairs.sampled_pair(above, q)
-    return Pair(sampled.forward, sampled.backward, beneath.beneath or beneath)
+    sampled = pairs.sampled_pair(_profile_pair(_dominating(parts)), q)
+    return Pair(sampled.forward, sampled.backward, _sampled_beneath(parts, q))
 
 
 def _is_too_fine(pair: Pair) -> bool:
@@ -218,7 +277,8 @@ def _sampled_group(loss: SampledGaussianLoss, size: int) -> Pair:
 
 def _group_by_profile(part: Pair, size: int) -> Pair:
     """(ε, δ(ε)) becomes (sε, δ(ε) (e^{sε} - 1)/(e^ε - 1)) at every kink of the profile; their hull dominates."""
-    orders = [order for order in (part.forward, part.backward) if isinstance(order, Atoms)]
+    finite = _finite(part)
+    orders = [order for order in (finite.forward, finite.backward) if isinstance(order, Atoms)]
     kinks = np.unique(np.concatenate([[0.0], *(order.losses for order in orders)]))
     kinks = kinks[kinks >= 0]
     if kinks.size > MOST_KINKS:

@@ -15,13 +15,14 @@ from importlib.resources import files
 from typing import Any, NoReturn
 
 from ..errors import InvalidArgument, InvalidRecord
-from . import events as kinds
+from . import batches, events
 from .events import Event
 
 SCHEMA_VERSION = 1
 TYPES: dict[str, type[Event]] = {
     kind.type: kind
-    for kind in vars(kinds).values()
+    for module in (events, batches)
+    for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
 }
 PARAMETERS: dict[str, Mapping[str, inspect.Parameter]] = {
@@ -128,7 +129,12 @@ def _counted(events: tuple[tuple[Event, int], ...]) -> list[dict[str, Any]]:
     return [{"event": _record(event), "count": count} for event, count in events]
 
 
-WRITERS: dict[str, Callable[[Any], Any]] = {"event": _record, "formula": _record, "events": _counted}
+WRITERS: dict[str, Callable[[Any], Any]] = {
+    "event": _record,
+    "formula": _record,
+    "local": _record,
+    "events": _counted,
+}
 
 
 def _check_version(version: Any) -> None:
@@ -224,6 +230,7 @@ def _counts(name: str, value: Any) -> tuple[tuple[Event, Any], ...]:
 READERS: dict[str, Callable[[str, Any], Any]] = {
     "event": _event,
     "formula": _event,
+    "local": _event,
     "events": _counts,
     "points": _rows,
     "losses": _numbers,

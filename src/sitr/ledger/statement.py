@@ -14,7 +14,6 @@ from ..accounting import (
     Event,
     Gaussian,
     Laplace,
-    PoissonSampled,
 )
 from ..accounting.filters import MOST, WHOLE, Filter, RDPFilter, ZCDPFilter
 from ..display import percent, reckoned, rounded_down, rounded_up, scientific
@@ -278,9 +277,10 @@ def _noisier(event: Event, factor: float) -> Event | None:
         parts = [(_noisier(part, factor), count) for part, count in event.events]
         return None if any(part is None for part, _ in parts) else Composed(tuple(parts))  # type: ignore[arg-type]
     given = event.parameters()
-    if isinstance(event, PoissonSampled):
-        inner = _noisier(event.event, factor)
-        return None if inner is None else PoissonSampled(**{**given, "event": inner})
+    for name, inside in given.items():
+        if isinstance(inside, Event):
+            noisier = _noisier(inside, factor)
+            return None if noisier is None else type(event)(**{**given, name: noisier})
     more = {name: NOISIER[name](value, factor) for name, value in given.items() if name in NOISIER}
     return type(event)(**{**given, **more}) if more else None
 

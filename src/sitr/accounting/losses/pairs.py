@@ -229,6 +229,26 @@ def _sampled_atoms(pair: Pair, q: float) -> Pair:
     )
 
 
+def batch_pair(pair: Pair, q: float) -> Pair:
+    """A batch without replacement, the share q, of a symmetric pair of atoms, under replace-one (THEORY 2.8).
+
+    For ε ≥ 0 both orders have the profile of the remove order above: its losses over 0, and their mirror images.
+    """
+    removed = _sampled_atoms(pair, q).forward
+    assert isinstance(removed, Atoms)
+    over = removed.losses > 0
+    losses, masses = removed.losses[over], np.exp(removed.logs[over] + removed.log_finite)
+    images = masses * np.exp(-losses)
+    left = max(1 - removed.infinite_mass - math.fsum(masses) - math.fsum(images), 0.0)  # where nothing is lost
+    law = Atoms.of(
+        np.concatenate([-losses[::-1], [0.0], losses]),
+        np.concatenate([images[::-1], [left], masses]),
+        removed.infinite_mass,
+        bool(removed.infinite_mass),
+    )
+    return Pair.symmetric(law)
+
+
 def _cells_of_interval(loss: IntervalLoss) -> Pair:
     """Cut A e^{l/2} on [-e0, e0] into cells of equal width, with their exact masses under P and Q."""
     edges = np.linspace(-loss.e0, loss.e0, CELLS + 1)
