@@ -54,8 +54,12 @@ from .filters import (
     Odometer,
     PureFilter,
     RDPFilter,
+    SingleFilter,
+    UnionFilter,
+    WholeFilter,
     ZCDPFilter,
     choose_filter,
+    choose_union,
 )
 from .notation import parse_event
 
@@ -85,7 +89,10 @@ __all__ = [
     "RDPFilter",
     "RandomizedResponse",
     "Renyi",
+    "SingleFilter",
     "Split",
+    "UnionFilter",
+    "WholeFilter",
     "ZCDPFilter",
     "ZeroConcentrated",
     "abadi_gaussian_delta",
@@ -96,6 +103,7 @@ __all__ = [
     "calibrate_queries",
     "calibrate_sampling_prob",
     "choose_filter",
+    "choose_union",
     "classical_gaussian_noise",
     "compose",
     "error_of_noise",
