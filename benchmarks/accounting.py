@@ -196,12 +196,12 @@ def run_case(case: Case, truth: Truth | None, limits: dict[str, int]) -> list[Ro
 
 
 def run_filters(limits: dict[str, int], quick: bool) -> list[Row]:
-    """Let every filter admit every kind of event."""
-    names = FILTERS[-1:] if quick else FILTERS
+    """Let every filter admit every kind of event; a union, which asks for the curve of each that is new, meets few."""
+    names = FILTERS[-2:] if quick else FILTERS
     return [
         {"filter": name, "kind": kind, **run({"library": OURS, "filter": name, "kind": kind, **limits})}
         for name in names
-        for kind in KINDS
+        for kind in (KINDS[:2] if name == "choose_union" else KINDS)
     ]
 
 

@@ -288,8 +288,8 @@ def settings_of(case: Case) -> Iterator[Setting]:
 
 # --- Filters: no peer has them ----------------------------------------------------------------------------------------
 
-FILTERS = ("PureFilter", "AdvancedFilter", "ZCDPFilter", "GDPFilter", "RDPFilter", "choose_filter")
-KINDS = ("identical", "all different", "all different, sampled")
+FILTERS = ("PureFilter", "AdvancedFilter", "ZCDPFilter", "GDPFilter", "RDPFilter", "choose_filter", "choose_union")
+KINDS = ("identical", "a hundred different", "all different", "all different, sampled")
 
 
 def make_filter(name: str) -> Any:
@@ -303,6 +303,7 @@ def make_filter(name: str) -> Any:
         "GDPFilter": {"mu": 100},
         "RDPFilter": {"alpha": 20, "epsilon": 1000},
         "choose_filter": {"epsilon": 100, "delta": 1e-6},
+        "choose_union": {"epsilon": 100, "delta": 1e-6},
     }
     return getattr(accounting, name)(**limits[name])
 
@@ -313,7 +314,8 @@ def admit(name: str, kind: str) -> Answer:
 
     noise = Laplace if name in ("PureFilter", "AdvancedFilter") else Gaussian
     spent = make_filter(name)
+    different = {"identical": 1, "a hundred different": 100}.get(kind, EVENTS)
     for j in range(EVENTS):
-        event = noise(100.0 if kind == "identical" else 100.0 + j / 100)
+        event = noise(100.0 + j % different / 100)
         spent.charge(PoissonSampled(event, 0.01) if kind.endswith("sampled") else event)
     return {"upper": float(EVENTS)}

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import pytest
 from scipy.stats import norm
 
@@ -19,6 +20,9 @@ from sitr.accounting import (
     RandomizedResponse,
     ZeroConcentrated,
 )
+from sitr.accounting.notions import SMOOTHING, composed_gdp, discrete_gdp
+from sitr.errors import NoSuchGuarantee
+from tests.accounting.helpers import discrete_gaussian_delta, gaussian_delta
 
 RHOS = [
     (Gaussian(4.0), 1 / 32),
@@ -101,3 +105,93 @@ def test_the_approximate_forms_carry_the_infinite_mass():
 def test_the_approximate_form_costs_no_less_than_the_event():
     event = LossDistribution([0.5, -0.3], [0.6, 0.3], 0.1)
     assert event.zcdp(delta_part=True).epsilon(0.3).upper >= event.epsilon(0.3).lower
+
+
+# Discrete Gaussian noise: Gaussian DP outside a mass.
+
+
+def smoothed(z, scale):
+    """The law of Y ~ N(0, σ²-s²), then a discrete Gaussian of variance s² around Y, at z; 40 digits.
+
+    The trapezoid rule on a Gaussian that is six steps wide is exact to more digits than that.
+    """
+    with mpmath.workdps(40):
+        s2, sigma2 = mpmath.mpf(SMOOTHING), mpmath.mpf(scale) ** 2
+        rest = sigma2 - s2
+        middle, step = z * rest / sigma2, mpmath.sqrt(s2 * rest / sigma2) / 6
+
+        def density(y):
+            whole = int(mpmath.nint(y))
+            around = mpmath.fsum(mpmath.exp(-((k - y) ** 2) / (2 * s2)) for k in range(whole - 18, whole + 19))
+            return mpmath.exp(-(y**2) / (2 * rest) - (z - y) ** 2 / (2 * s2)) / around
+
+        summed = mpmath.fsum(density(middle + k * step) for k in range(-90, 91))
+        return summed * step / mpmath.sqrt(2 * mpmath.pi * rest)
+
+
+def drawn(z, scale):
+    with mpmath.workdps(40):
+        sigma = mpmath.mpf(scale)
+        reach = int(30 * scale) + 5
+        total = mpmath.fsum(mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * sigma**2)) for k in range(-reach, reach + 1))
+        return mpmath.exp(-(mpmath.mpf(z) ** 2) / (2 * sigma**2)) / total
+
+
+@pytest.mark.parametrize("scale", [1.7321, 2.0, 3.7, 20.0])
+def test_discrete_noise_is_a_post_processing_of_gaussian_noise_but_for_a_mass(scale):
+    """At every point it has at least 1 - η of that law; and hardly less of it would be a lie for the smallest noise."""
+    _, outside = discrete_gdp(scale, 1)
+    with mpmath.workdps(40):
+        missing = [1 - drawn(z, scale) / smoothed(z, scale) for z in (0, 1, 2, int(9 * scale))]
+    assert max(missing) <= outside
+    assert max(missing) >= outside / 1000
+    assert outside < 1e-18
+
+
+@pytest.mark.parametrize(("scale", "sensitivity"), [(1.7321, 1), (2.0, 1), (2.5, 4), (6.0, 1), (30.0, 7)])
+def test_the_profile_of_discrete_noise_lies_under_that_of_its_gaussian(scale, sensitivity):
+    mu, outside = discrete_gdp(scale, sensitivity)
+    for epsilon in (0.0, 0.1 * mu, 0.5 * mu, mu, 2 * mu, 5 * mu, 8 * mu):
+        truth = discrete_gaussian_delta(scale, sensitivity, epsilon)
+        assert truth <= gaussian_delta(mu, epsilon) + outside
+    # Without what is given up it would be no bound: the continuous curve under-reports the discrete one.
+    assert any(
+        discrete_gaussian_delta(scale, sensitivity, e * mu) > gaussian_delta(sensitivity / scale, e * mu)
+        for e in (0.0, 0.5, 1.0, 2.0)
+    )
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_several_coordinates_that_move_are_gaussian_together(count):
+    mu, outside = discrete_gdp(2.0, 1)
+    for epsilon in (0.2, 1.0, 3.0):
+        moved = DiscreteGaussian(2.0) * count
+        assert moved.delta(epsilon).lower <= gaussian_delta(mu * math.sqrt(count), epsilon) + count * outside
+
+
+def test_what_is_given_up_of_discrete_noise_is_little():
+    assert discrete_gdp(20.0, 1)[0] == pytest.approx(1 / math.sqrt(400 - 1.5), rel=1e-12)
+    assert discrete_gdp(2.0**20, 3)[0] == pytest.approx(3 / 2.0**20, rel=1e-11)
+    assert discrete_gdp(1e12, 1)[1] <= 2e-25
+    assert composed_gdp((DiscreteGaussian(20.0, 2) * 9).parts)[0] == pytest.approx(6 / math.sqrt(398.5), rel=1e-12)
+    assert composed_gdp((DiscreteGaussian(20.0, 2) * 9).parts)[1] == pytest.approx(9 * discrete_gdp(20.0, 2)[1])
+    with pytest.raises(NoSuchGuarantee, match="no Gaussian DP guarantee is known"):
+        discrete_gdp(1.7, 1)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PoissonSampled(DiscreteGaussian(20.0, 2), 0.1),
+        PoissonSampled(DiscreteGaussian(20.0, 2) + PureDP(0.0), 0.1),
+    ],
+    ids=repr,
+)
+def test_sampling_keeps_what_discrete_noise_has(event):
+    assert composed_gdp(event.parts) == pytest.approx(discrete_gdp(20.0, 2), rel=1e-12)
+
+
+def test_discrete_noise_has_no_gaussian_dp_without_a_mass_outside():
+    for ask in (DiscreteGaussian(20.0).gdp, lambda: DiscreteGaussian(20.0).gdp(delta_part=True)):
+        with pytest.raises(NoSuchGuarantee, match="lies under the continuous one at its atoms"):
+            ask()

@@ -55,8 +55,12 @@ from .filters import (
     Odometer,
     PureFilter,
     RDPFilter,
+    SingleFilter,
+    UnionFilter,
+    WholeFilter,
     ZCDPFilter,
     choose_filter,
+    choose_union,
 )
 from .notation import parse_event
 from .schema import event_schema
@@ -90,7 +94,10 @@ __all__ = [
     "SampledWithoutReplacement",
     "ShuffledEpochs",
     "ShuffledReports",
+    "SingleFilter",
     "Split",
+    "UnionFilter",
+    "WholeFilter",
     "ZCDPFilter",
     "ZeroConcentrated",
     "abadi_gaussian_delta",
@@ -101,6 +108,7 @@ __all__ = [
     "calibrate_queries",
     "calibrate_sampling_prob",
     "choose_filter",
+    "choose_union",
     "classical_gaussian_noise",
     "compose",
     "error_of_noise",

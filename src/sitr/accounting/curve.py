@@ -16,7 +16,7 @@ from ..units import Adjacency
 from .bracket import Bracket
 from .engines.delta import Found, Total
 from .engines.ways import Purse
-from .notions import concentrated_of, gdp_of, zcdp_of
+from .notions import composed_gdp, concentrated_of, zcdp_of
 from .orders import Orders
 from .parts import Parts, group_part
 
@@ -215,7 +215,14 @@ class Answers:
         """
         if not delta_part:
             self._refuse_infinite_mass("Gaussian DP")
-        return math.sqrt(math.fsum(count * gdp_of(part) ** 2 for part, count in self.parts))
+        mu, outside = composed_gdp(self.parts)
+        if outside:
+            raise NoSuchGuarantee(
+                "no Gaussian DP guarantee exists: the discrete Gaussian lies under the continuous one at its atoms.",
+                why=f"it holds outside a mass of {outside:.2g}, which is no infinite loss (THEORY 3.5).",
+                do="use zcdp(), or a GDPFilter with a delta.",
+            )
+        return mu
 
     def tradeoff(self, x: ArrayLike) -> Bracket:
         """Return the least type-II error of any test with type-I error x; the safe side is `lower` (THEORY 1.5).

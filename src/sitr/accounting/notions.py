@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.special import erfinv, ndtri
@@ -11,12 +12,15 @@ from ..errors import NoSuchGuarantee
 from .batch_mix import BatchMix
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import BoundedRange, IntervalLoss
-from .losses.law import Loss, Pair
+from .losses.law import UNIT, Loss, Pair
 from .losses.sampled import SampledGaussianLoss
 from .losses.sampled_discrete import SampledDiscreteLoss
 from .parts import Parts
 from .renyi import Claim
 from .sampled_mix import SampledMix
+
+SMOOTHING = 1.5  # the variance that discrete Gaussian noise gives up to pass for Gaussian noise, but for 1e-25
+LEAST_VARIANCE = 2 * SMOOTHING  # under this, half of the noise and more would be given up
 
 
 def zcdp_of(part: Pair | Claim) -> tuple[float, float]:
@@ -78,23 +82,27 @@ def concentrated_of(part: Pair | Claim) -> tuple[float, float]:
     return max(means), (forward.largest + backward.largest) / 2
 
 
-def gdp_of(part: Pair | Claim) -> float:
-    """Return μ of Gaussian DP: 2 Φ^{-1}((1+TV)/2) for pure, Laplace and bounded-range losses."""
+def gdp_of(part: Pair | Claim) -> tuple[float, float]:
+    """Return μ of Gaussian DP, and the mass outside which it holds, infinite losses apart (THEORY 3.5).
+
+    2 Φ^{-1}((1+TV)/2) for pure, Laplace and bounded-range losses; discrete Gaussian noise leaves out a mass near 1e-25.
+    """
     if isinstance(part, Claim):
         raise _unknown(
             "Gaussian DP", "a Rényi curve does not bound the trade-off curve by a Gaussian's", "use epsilon(delta)"
         )
     loss = _described(part)
     if isinstance(loss, GaussianLoss):
-        return loss.m
+        return loss.m, 0.0
     if isinstance(loss, SampledGaussianLoss):
-        return loss.steps / loss.sigma
+        return loss.steps / loss.sigma, 0.0
     if isinstance(loss, (DiscreteGaussianLoss, SampledDiscreteLoss)):
-        raise _unknown("Gaussian DP", "the discrete Gaussian lies under the continuous one at its atoms", "use zcdp()")
+        return discrete_gdp(loss.scale, loss.sensitivity)
     if isinstance(loss, SampledMix) and math.isinf(_largest(part)):
         return _sampled_gdp(loss)
     if isinstance(loss, BatchMix) and math.isinf(_largest(part)):
-        return _whole_gdp(_unfailing(loss, "Gaussian DP").parts)
+        # The trade-off curve of a mixture of pairs lies over the lowest.
+        return composed_gdp(_unfailing(loss, "Gaussian DP").parts)
     if isinstance(loss, BoundedRange):
         loss = part.forward
     variation = (
@@ -102,20 +110,57 @@ def gdp_of(part: Pair | Claim) -> float:
     )
     # 2 Φ^{-1}((1+TV)/2), through erfinv where TV is small and through the tail (1-TV)/2 where it is near one.
     if variation < 0.5:
-        return 2 * math.sqrt(2) * float(erfinv(variation))
-    return -2 * float(ndtri((1 - variation) / 2)) if variation < 1 else math.inf
+        return 2 * math.sqrt(2) * float(erfinv(variation)), 0.0
+    return (-2 * float(ndtri((1 - variation) / 2)) if variation < 1 else math.inf), 0.0
 
 
-def _sampled_gdp(mix: SampledMix) -> float:
+def composed_gdp(parts: Iterable[tuple[Pair | Claim, int]]) -> tuple[float, float]:
+    """Return μ of several parts, whose squares add, and the mass outside which it holds, which adds (THEORY 4.1)."""
+    pieces = [(gdp_of(part), count) for part, count in parts]
+    mu = math.sqrt(math.fsum(count * piece[0] ** 2 for piece, count in pieces))
+    return mu, math.fsum(count * piece[1] for piece, count in pieces)
+
+
+def discrete_gdp(scale: float, sensitivity: int) -> tuple[float, float]:
+    """Return (μ, η): discrete Gaussian noise on one integer is μ-Gaussian DP outside a mass η (THEORY 3.5).
+
+    Let s² < σ², and draw Y from N(x, σ²-s²), then Z from the discrete Gaussian of variance s² around Y: post-processing
+    of Gaussian noise, with μ = Δ/√(σ²-s²). With Θ_s(y) = Σ_z φ_s(z-y), the law of Z at z is φ_σ(z-x) E[1/Θ_s(Y) | z],
+    and given z, Y is normal with variance v = s²(σ²-s²)/σ². By Poisson summation Θ_s(y) = 1 + e(y), where
+    e(y) = 2 Σ_k q^{k²} cos 2πky and q = e^{-2π²s²}; it is at most e₀ = 2 Σ_k q^{k²} in size. As 1/(1+e) is at most
+    1 - e + e₀²/(1-e₀), and E cos 2πkY at most e^{-2π²k²v} in size,
+
+        E[1/Θ_s(Y) | z] ≤ 1 + 2 Σ_k (q e^{-2π²v})^{k²} + e₀²/(1-e₀).
+
+    The noise that is drawn has φ_σ(z-x)/Θ_σ(0): at every z at least 1-η times the law of Z. So with probability 1-η it
+    *is* that post-processing, and with η it may be anything. Poisson sampling mixes both in equal shares: μ and η stay.
+    Of a vector, each coordinate that moves is such a pair: μ = ‖Δ‖₂/√(σ²-s²), outside η for each of at most ‖Δ‖₂².
+
+    Example:
+        >>> mu, outside = discrete_gdp(20.0, 1)
+        >>> round(mu, 6), outside < 2e-25
+        (0.050094, True)
+    """
+    if scale**2 < LEAST_VARIANCE:
+        raise _unknown("Gaussian DP", "noise so small on the integers is far from a Gaussian's", "use zcdp()")
+    rest = scale**2 - SMOOTHING
+    size = _ripple(SMOOTHING)
+    over = _ripple(SMOOTHING * (1 + rest / scale**2)) + size**2 / (1 - size)  # s² + v in place of s²
+    outside = over + _ripple(scale**2) * (1 + over)
+    return sensitivity / math.sqrt(rest) * (1 + 4 * UNIT), outside * 1.001  # roundings take far less than that
+
+
+def _ripple(variance: float) -> float:
+    """Bound 2 Σ_{k≥1} q^{k²}, q = e^{-2π² variance}: each exponent is at least 1 + 3(k-1)."""
+    q = math.exp(-2 * math.pi**2 * variance)
+    return 2 * q / (1 - q**3)
+
+
+def _sampled_gdp(mix: SampledMix) -> tuple[float, float]:
     """μ before sampling: the trade-off curve of a mixture with Q lies over that of P."""
     if mix.backward.infinite_mass:
         raise _unknown("Gaussian DP", "sampling makes other losses of infinite ones", "use epsilon(delta)")
-    return _whole_gdp(mix.parts)
-
-
-def _whole_gdp(parts: Parts) -> float:
-    """μ of all parts: that of a batch too, as the trade-off curve of a mixture of pairs lies over the lowest."""
-    return math.sqrt(math.fsum(count * gdp_of(part) ** 2 for part, count in parts))
+    return composed_gdp(mix.parts)
 
 
 def _unfailing(curve: BatchMix, notion: str) -> BatchMix:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
 from ..errors import NoSuchGuarantee
 from .batch_mix import BatchMix
 from .engines.delta import Found, Number, Total
@@ -151,6 +153,11 @@ class Orders:
         beneath = self._beneath(lambda mixes: epsilon_of_orders(mixes, delta, only_chernoff=True).upper)
         lower = max(epsilon_of_orders(mixes, delta, purse=purse, ends=("lower",)).lower for mixes in beneath)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
+
+    @np.errstate(all="ignore")  # where numbers end, engines say so
+    def renyi_epsilon(self, delta: Total) -> float:
+        """Bound ε at one δ by the Rényi curves alone, at once (THEORY 3.2)."""
+        return epsilon_of_orders(self.all, delta, only_chernoff=True).upper
 
     def searched_epsilon(self, delta: Total, purse: Purse) -> Found[float]:
         """Bracket ε at one δ as closely as a search has to know its upper end and pays for; the lower one may be 0."""

@@ -11,14 +11,14 @@ from fractions import Fraction
 from functools import cached_property
 
 from .. import _validate
-from ..accounting import Event, PureFilter, RDPFilter, ZCDPFilter, choose_filter
-from ..accounting.filters import Filter
+from ..accounting import Event, PureFilter, RDPFilter, SingleFilter, ZCDPFilter, choose_filter
+from ..accounting.filters import MOST
 from ..display import scientific
 from ..errors import InvalidArgument, LedgerDamaged
 from ..units import ADJACENCIES, Adjacency
 from .entry import canonical
 
-FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp": RDPFilter}
+FILTERS: dict[str, type[SingleFilter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp": RDPFilter}
 NAMES = {kind: name for name, kind in FILTERS.items()}
 # Limits and costs may differ so far, relatively, from what another machine works out: as far as filters allow anyway.
 TOLERANCE = 2.0**-40
@@ -112,7 +112,7 @@ class Budget:
         """
         return (self.disjoint_by or self.per) is not None and self.adjacency == "add_remove"
 
-    def filter(self) -> Filter:
+    def filter(self) -> SingleFilter:
         """Return the filter that keeps the promise: ε and ρ add up; (ε,δ) by the best Rényi order for Gaussian noise.
 
         Example:
@@ -141,7 +141,7 @@ class Keeper:
     limits: tuple[tuple[str, float], ...]
 
     @classmethod
-    def of(cls, budget: Budget, filter: Filter | None = None) -> Keeper:
+    def of(cls, budget: Budget, filter: SingleFilter | None = None) -> Keeper:
         """Return what keeps a budget: its own filter, or one that was fixed before.
 
         Example:
@@ -152,7 +152,7 @@ class Keeper:
         names = (*filter.fixed, filter.parameter, "delta")
         return cls(budget, NAMES[type(filter)], tuple((name, getattr(filter, name)) for name in names))
 
-    def filter(self, used: tuple[int, int] = (0, 0)) -> Filter:
+    def filter(self, used: tuple[int, int] = (0, 0)) -> SingleFilter:
         """Return the filter, with so much used.
 
         Example:
@@ -169,11 +169,13 @@ class Keeper:
         return dict(self.limits).get("alpha")
 
     @cached_property
-    def _unused(self) -> Filter:
+    def _unused(self) -> SingleFilter:
         return self.filter()
 
     def units(self, event: Event) -> tuple[int, int]:
         """Return what an event costs, in units of the filter's two limits, rounded up.
+
+        Costs over a limit all read as one unit more than may ever be used: sums of them fit in 64 bits.
 
         Example:
             >>> from sitr.accounting import PureDP
@@ -184,7 +186,8 @@ class Keeper:
         if found is None:
             if len(self._costs) >= REMEMBERED:
                 self._costs.clear()
-            found = self._costs[event] = self._unused.units(event)
+            cost, delta = (_clamped(units) for units in self._unused.units(event))
+            found = self._costs[event] = cost, delta
         return found
 
     @cached_property
@@ -335,6 +338,10 @@ def _check_raised(old: Budget, new: Budget) -> None:
     limits = [(getattr(old, n) or 0.0, getattr(new, n) or 0.0) for n in ("epsilon", "rho", "delta")]
     if any(after < before for before, after in limits) or all(after == before for before, after in limits):
         raise InvalidArgument(f"{new.promise} does not raise {old.promise}.", do="Raise one limit and lower none.")
+
+
+def _clamped(units: int | None) -> int:
+    return MOST + 1 if units is None else min(units, MOST + 1)
 
 
 def _rescaled(units: int, old: float, new: float) -> int:

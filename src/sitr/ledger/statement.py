@@ -14,8 +14,11 @@ from ..accounting import (
     Event,
     Gaussian,
     Laplace,
+    RDPFilter,
+    SingleFilter,
+    ZCDPFilter,
 )
-from ..accounting.filters import MOST, WHOLE, Filter, RDPFilter, ZCDPFilter
+from ..accounting.filters import MOST, WHOLE
 from ..display import percent, reckoned, rounded_down, rounded_up, scientific
 from ..errors import BudgetExceeded, SitrError
 from .budget import Budget, Keeper
@@ -196,7 +199,7 @@ def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> B
         Do: ...
     """
     filter = keeper.filter(used)
-    units = filter.units(event)
+    units = keeper.units(event)
     cost, left = filter.cost(event), filter.remaining()
     short = []
     if used[0] + units[0] > MOST:
@@ -212,7 +215,7 @@ def refusal(name: str, keeper: Keeper, used: tuple[int, int], event: Event) -> B
     )
 
 
-def fitting(filter: Filter, event: Event) -> str:
+def fitting(filter: SingleFilter, event: Event) -> str:
     """Say what would fit into what a filter has left, of the event that was asked for if that can be.
 
     Example:
@@ -223,8 +226,7 @@ def fitting(filter: Filter, event: Event) -> str:
     found = []
     if isinstance(event, Composed) and len(event.events) == 1:
         ((single, count),) = event.events
-        due = zip(filter.used, filter.units(single), strict=True)
-        most = min((MOST - used) // units for used, units in due if units)
+        most = filter.releases(single)
         found += [f"{most} of these {count}"] if most else []
     factor = noise_factor(filter, event)
     if factor:
@@ -236,7 +238,7 @@ def fitting(filter: Filter, event: Event) -> str:
     return f"what fits into this budget: {', or '.join(found)}."
 
 
-def noise_factor(filter: Filter, event: Event) -> str:
+def noise_factor(filter: SingleFilter, event: Event) -> str:
     """Return how many times the noise of an event has to grow for it to fit, rounded up; nothing where none helps.
 
     Example:
@@ -285,7 +287,7 @@ def _noisier(event: Event, factor: float) -> Event | None:
     return type(event)(**{**given, **more}) if more else None
 
 
-def least_noise(filter: Filter) -> str:
+def least_noise(filter: SingleFilter) -> str:
     """Return the least noise that fits into what a filter has left, rounded up; nothing where none does.
 
     Example:
@@ -312,7 +314,7 @@ def _digits(cost: float, left: float) -> int:
     return min(max(3, 2 - math.floor(math.log10((cost - left) / left))), 17)
 
 
-def _short(filter: Filter, cost: float, rest: float) -> str:
+def _short(filter: SingleFilter, cost: float, rest: float) -> str:
     """What was requested and what is left: in ε or ρ, or in parts of a budget whose measure nobody names a price in."""
     sign, unit = ("ρ: " if isinstance(filter, ZCDPFilter) else "ε: "), ""
     if isinstance(filter, RDPFilter):

@@ -1,10 +1,8 @@
 """Filters: adaptive analysts are stopped, the promise holds, a full budget is decided as people expect."""
 
-import copy
 import gc
 import json
 import math
-import random
 import weakref
 from fractions import Fraction
 
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 
 from sitr.accounting import (
     ApproximateDP,
-    Composed,
     Concentrated,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -27,6 +24,7 @@ from sitr.accounting import (
     RandomizedResponse,
     Renyi,
     ZeroConcentrated,
+    calibrate_count,
     compose,
 )
 from sitr.accounting.filters import (
@@ -43,7 +41,8 @@ from sitr.accounting.filters import (
 )
 from sitr.accounting.losses.law import LaterPair
 from sitr.errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
-from tests.accounting.helpers import black_box_outcomes, law, logs
+from tests.accounting.filters.analysts import adaptive_delta, fill, greedy_analyst, sequences, strategies
+from tests.accounting.helpers import law, logs
 
 FILTERS = [
     lambda: PureFilter(1.0, 1e-3),
@@ -54,27 +53,10 @@ FILTERS = [
     lambda: choose_filter(1.0, 1e-3),
 ]
 filters = st.sampled_from(FILTERS)
+ZERO_OUTSIDE = ApproximateDP(0.0, 1e-15)
 
 
-# An analyst who sees every answer before asking again. An event here is (ε,δ), run as the worst mechanism there is.
-
-
-def adaptive_delta(strategy, epsilon, book, history=(), p=1.0, q=1.0):
-    """Return Σ (P - e^ε Q)_+ over all the outcomes of an interaction.
-
-    `strategy(history)` returns the next event, or None; `book` has to let it pass, and every branch keeps its own.
-    """
-    event = strategy(history)
-    if event is None or not book.admits(event):
-        return max(p - math.exp(epsilon) * q, 0.0)
-    book = copy.copy(book)
-    book.charge(event)
-    outcomes = enumerate(zip(*black_box_outcomes(event.at_epsilon, event.at_delta), strict=True))
-    return math.fsum(
-        adaptive_delta(strategy, epsilon, book, (*history, i), p * down, q * up)
-        for i, (down, up) in outcomes
-        if down > 0
-    )
+# An analyst who sees every answer before asking again.
 
 
 class NaiveRule:
@@ -89,26 +71,6 @@ class NaiveRule:
     def charge(self, event):
         assert self.admits(event)
         self.events = (*self.events, event)
-
-
-def greedy_analyst(epsilon, delta):
-    """Ask four times; where all four answers point to the person, look closer; elsewhere gamble with an outright leak.
-
-    Either ending uses up δ, and both use different outcomes for it: together they use nearly two δ.
-    """
-    first = ApproximateDP(epsilon / 4, 0)
-    all_up = (1 / (1 + math.exp(-epsilon / 4))) ** 4
-    closer = ApproximateDP(2 * math.atanh(delta / all_up) * (1 - 1e-6), 0)
-    gamble = ApproximateDP(0, delta * (1 - 1e-6))
-
-    def strategy(history):
-        if len(history) < 4:
-            return first
-        if len(history) > 4:
-            return None
-        return closer if set(history) == {1} else gamble  # outcome 1 has the loss +ε
-
-    return strategy
 
 
 def test_the_greedy_analyst_breaks_the_naive_rule():
@@ -141,22 +103,6 @@ def test_the_greedy_analyst_is_stopped_at_the_closer_look():
         book.charge(strategy((1, 1, 1, 1)))
 
 
-@st.composite
-def strategies(draw):
-    """Any analyst of three questions: another event for every history."""
-    seed = draw(st.integers(0, 10**9))
-    smallest, largest = sorted((draw(logs(0.02, 2)), draw(logs(0.02, 2))))
-
-    def strategy(history):
-        if len(history) == 3:
-            return None
-        dice = random.Random(hash((seed, history)))
-        epsilon = 0.0 if dice.random() < 0.2 else dice.uniform(smallest, largest)
-        return ApproximateDP(epsilon, dice.choice([0.0, 0.0, dice.uniform(0, 1e-3)]))
-
-    return strategy
-
-
 @law(150)
 @given(filters, strategies())
 def test_no_adaptive_analyst_breaks_a_promise(make, strategy):
@@ -168,21 +114,6 @@ def test_no_adaptive_analyst_breaks_a_promise(make, strategy):
 
 
 # What was admitted never costs more than the promise, also as one fixed sequence of any events.
-
-sequences = st.lists(
-    st.one_of(
-        st.builds(PureDP, logs(1e-3, 0.5)),
-        st.builds(Laplace, logs(3, 100)),
-        st.builds(Gaussian, logs(3, 100)),
-        st.builds(RandomizedResponse, st.floats(0.45, 0.6)),
-        st.builds(Exponential, logs(1e-2, 0.5)),
-        st.builds(ApproximateDP, logs(1e-3, 0.5), logs(1e-7, 1e-4)),
-        st.builds(ZeroConcentrated, logs(1e-4, 1e-2), logs(1e-4, 1e-2)),
-        st.builds(lambda noise: PoissonSampled(Gaussian(noise), 0.1), st.sampled_from([0.7, 1.0, 2.0])),
-    ).flatmap(lambda event: st.integers(1, 20).map(lambda count: event * count)),
-    min_size=1,
-    max_size=5,
-)
 
 
 @law(25)
@@ -230,12 +161,6 @@ def test_the_sum_does_not_depend_on_the_order(make, events, dice):
 # A full budget.
 
 
-def fill(book, event, times):
-    for _ in range(times):
-        book.charge(event)
-    return book
-
-
 @pytest.mark.parametrize(
     ("book", "event", "times"),
     [
@@ -272,13 +197,15 @@ def test_a_full_budget_is_decided_to_one_part_in_two_to_the_forty():
     assert book.guarantee().pure() <= 1 + 2.0**-38
 
 
-def test_units_are_exact_and_fit_in_64_bits():
+def test_units_are_exact_and_never_clamped():
     book = PureFilter(1.0, 1e-6)
     assert book.units(PureDP(2.0**-60)) == (1, 0)
     assert book.units(PureDP(1e-300)) == (1, 0)
     assert book.units(PureDP(0.0)) == (0, 0)
-    assert book.units(ApproximateDP(100, 0.5) * 10**6) == (MOST + 1, MOST + 1)
-    assert 2 * (MOST + 1) < 2**63
+    cost, mass = book.units(ApproximateDP(100, 0.5) * 10**6)
+    assert cost == 10**8 * WHOLE
+    assert mass >= 10**6 * WHOLE
+    assert PureFilter(1.0).units(ApproximateDP(0.5, 1e-9)) == (WHOLE // 2, None)
     assert WHOLE < MOST
 
 
@@ -546,35 +473,6 @@ def test_other_bad_arguments_are_refused():
             refuse(0.1)
 
 
-# The odometer.
-
-
-def test_the_odometer_reports_the_composition_of_what_was_recorded():
-    odometer = Odometer()
-    assert odometer.epsilon(1e-6).upper == 0
-    assert odometer.delta(0.0).upper == 0
-    events = [Gaussian(10), Laplace(20), Gaussian(10), Laplace(30) * 4]
-    for event in events:
-        odometer.record(event)
-    assert odometer.event == compose(*events)
-    assert isinstance(odometer.event, Composed)
-    assert odometer.epsilon(1e-6) == compose(*events).epsilon(1e-6)
-    assert odometer.delta(1.0) == compose(*events).delta(1.0)
-
-
-def test_the_odometer_is_tighter_than_the_filter_and_keeps_one_adjacency():
-    book, odometer = ZCDPFilter(0.1), Odometer()
-    for _ in range(10):
-        book.charge(Gaussian(10))
-        odometer.record(Gaussian(10))
-    spent = ZeroConcentrated(book.spent()["rho"])
-    assert odometer.epsilon(1e-6).upper < spent.epsilon(1e-6).lower * 1.2
-    assert odometer.epsilon(1e-6).upper < spent.epsilon(1e-6).upper
-    odometer.record(PureDP(0.1, adjacency="replace_one"))
-    with pytest.raises(IncompatibleAdjacency):
-        odometer.record(PureDP(0.1, adjacency="add_remove"))
-
-
 def test_filters_keep_few_of_the_events_they_saw():
     book = PureFilter(epsilon=100.0)
     seen = []
@@ -756,3 +654,30 @@ def test_limits_on_epsilon_go_up_to_half_of_what_an_event_may_state(make):
     assert make(5000.0).guarantee().pure(delta_part=True) == pytest.approx(5000.0, rel=1e-9)
     with pytest.raises(InvalidArgument, match="epsilon="):
         make(5000.001)
+
+
+# Discrete Gaussian noise in a filter of Gaussian DP: with a little δ, which holds what it leaves out.
+
+
+def test_discrete_noise_is_admitted_where_some_delta_is_kept():
+    book = GDPFilter(0.5, 1e-12)
+    assert book.releases(DiscreteGaussian(20.0)) == math.floor(0.25 * 398.5)
+    book.charge(DiscreteGaussian(20.0) * 5 + ZERO_OUTSIDE)
+    assert book.spent()["mu"] ** 2 == pytest.approx(5 / 398.5, rel=1e-9)
+    assert 5e-25 <= book.spent()["delta"] - 1e-15 <= 1e-24
+    assert not GDPFilter(0.5).admits(DiscreteGaussian(20.0))
+
+
+def test_what_discrete_noise_leaves_out_is_never_lost_beside_a_larger_mass():
+    book, mass = GDPFilter(0.5, 1e-3), ApproximateDP(0.0, 1e-5)
+    assert book.delta_part(DiscreteGaussian(20.0) + mass) > mass.infinite_mass
+    assert book.delta_part(ZeroConcentrated(0.1, delta=1e-5)) == 1e-5
+    assert book.tally(ZeroConcentrated(0.1, delta=1e-5)) == (None, book.units(mass)[1])
+
+
+# Calibration and filters agree.
+
+
+@pytest.mark.parametrize(("event", "rho"), [(Gaussian(10.0), 0.5), (Gaussian(3.0), 0.7), (Laplace(5.0), 0.31)])
+def test_a_filter_admits_as_many_as_a_calibration_finds(event, rho):
+    assert ZCDPFilter(rho).releases(event) == calibrate_count(event, rho=rho).value

@@ -1,29 +1,21 @@
-"""Privacy filters: budgets that hold against an analyst who picks every next event after seeing all answers (THEORY 5).
-
-The composition theorems fix the parameters in advance. A filter does not: it admits an event as long as a running sum
-stays under a limit, by a theorem that allows it. Sums are whole numbers, so they do not depend on the order of events
-and a ledger can keep them in a database column; docs/decisions/0006 says how a full budget is decided.
-"""
+"""One filter, by one theorem: a running sum of costs, and one of δ-parts, each under its limit (THEORY 5.1, 5.2)."""
 
 from __future__ import annotations
 
+import copy
 import math
-from abc import ABC, abstractmethod
-from fractions import Fraction
+from abc import abstractmethod
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .. import _validate
-from ..display import rounded_down, rounded_up, scientific
-from ..errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
-from ..units import ADJACENCIES, Adjacency, join
-from .bracket import Bracket
-from .curve import Curve
-from .engines.mix import Mix, minimise
-from .events import (
+from ... import _validate
+from ...display import rounded_down, rounded_up, scientific
+from ...errors import BudgetExceeded, NoSuchGuarantee
+from ...units import Adjacency
+from ..engines.mix import Mix, minimise
+from ..events import (
     LARGEST,
     MOST_EPSILON,
     SMALLEST,
@@ -35,44 +27,46 @@ from .events import (
     Renyi,
     ZeroConcentrated,
 )
-from .losses.law import UNIT
+from ..losses.law import UNIT
+from ..notions import composed_gdp
+from .filter import MOST, PROMISE, WHOLE, Filter, Units, amount_of, covers, curve_of, in_units
 
-WHOLE = 2**60  # a limit is this many units; a cost is a whole number of them, rounded up
-MOST = WHOLE + 2**20  # what may be used: a full budget is decided to one part in 2^40
-PROMISE = 1 + 2.0**-39  # what a guarantee states over the limit: that part, and as much for rounding in the costs
+Kind = TypeVar("Kind", bound="SingleFilter")
 
 
-class Filter(ABC):
-    """What all filters do. Each names its theorem, and the limits that it keeps (THEORY 5.1, 5.2).
+class SingleFilter(Filter):
+    """A filter that keeps one sum of costs and one of δ-parts: two positions, and one way (THEORY 5.1).
 
     Attributes:
-        theorem: The result that allows the analyst to be fully adaptive.
         limit: What the costs may add up to; for squares that add, the square.
         delta: How much infinite-loss mass the admitted events may have in all; these δ-parts add (THEORY 1.4).
-        adjacency: The relation that admitted events speak of; `None` until one of them fixes it.
-        used: What was charged, in units of 2^-60 of the two limits: whole numbers, all that a ledger has to keep.
+        parameter: What the limit is called.
+
+    Privacy: what each kind of filter promises, for parameters chosen adaptively.
 
     Example:
-        >>> filter: Filter = PureFilter(epsilon=1.0)
-        >>> filter.charge(PureDP(epsilon=0.25))
-        >>> filter.used[0] / 2**60
-        0.25
+        >>> filter: SingleFilter = PureFilter(epsilon=1.0)
+        >>> filter.parameter, filter.limits
+        ('epsilon', (1.0, 0.0))
     """
 
-    theorem: ClassVar[str]
     parameter: ClassVar[str]
     fixed: ClassVar[tuple[str, ...]] = ()  # what else was chosen in advance
     power: ClassVar[int] = 1  # it is value**power that adds up
 
     def __init__(self, limit: float, delta: float, adjacency: Adjacency | None) -> None:
+        super().__init__(adjacency)
         self.limit = limit
         self.delta = _validate.real("delta", delta, 0, 0.5)
-        self.adjacency = None if adjacency is None else _validate.choice("adjacency", adjacency, ADJACENCIES)
-        self.used = (0, 0)
 
     def __repr__(self) -> str:
         names = [*self.fixed, self.parameter, "delta"]
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name):g}' for name in names)})"
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The limits of the sum of costs, and of that of δ-parts."""
+        return self.limit, self.delta
 
     @abstractmethod
     def cost(self, event: Event) -> float:
@@ -84,72 +78,39 @@ class Filter(ABC):
             (0.125, 0.5)
         """
 
-    @abstractmethod
-    def guarantee(self) -> Event:
-        """Return the promise: what is admitted, however it is chosen, costs no more than this event (THEORY 5.1).
+    def delta_part(self, event: Event) -> float:
+        """Return the mass outside which the cost of an event holds, with what rounding may have taken (THEORY 1.4).
 
         Example:
-            >>> round(float(GDPFilter(mu=1.0).guarantee().epsilon(delta=1e-6)), 4)
-            4.8866
+            >>> PureFilter(epsilon=1.0, delta=1e-6).delta_part(ApproximateDP(epsilon=0.5, delta=1e-9))
+            1e-09
         """
+        return curve_of(event)._orders.most_infinite_mass
 
-    def units(self, event: Event) -> tuple[int, int]:
-        """Return what an event would charge, in units of 2^-60 of the two limits, rounded up: these add (THEORY 5.1).
+    def units(self, event: Event) -> Units:
+        """Return what an event would charge: its cost, and its δ-part."""
+        self._check(event)
+        return in_units(self.cost(event) ** self.power, self.limit), in_units(self.delta_part(event), self.delta)
 
-        Costs over the limit all read as one unit more than may ever be used, so that sums fit in 64 bits.
-
-        Raises:
-            NoSuchGuarantee: The event has no guarantee in this filter's notion.
-            IncompatibleAdjacency: The event speaks of other neighbours than the filter.
-
-        Example:
-            >>> PureFilter(epsilon=1.0).units(PureDP(epsilon=0.25))  # a quarter of 2^60
-            (288230376151711744, 0)
-        """
-        if not isinstance(event, Event):
-            raise InvalidArgument(f"{type(event).__name__} is not an event.", do="Pass one, such as Gaussian(10).")
-        join(self.adjacency, event.adjacency)
-        mass = _curve(event)._orders.most_infinite_mass
-        return _units(self.cost(event) ** self.power, self.limit), _units(mass, self.delta)
-
-    def admits(self, event: Event) -> bool:
-        """Return whether `charge(event)` would succeed: a filter stops before its sum passes the limit (THEORY 5.1).
-
-        Nothing changes. What has no guarantee in the filter's notion is not admitted.
+    def tally(self, event: Event) -> Units:
+        """Return `units`, with `None` for a cost that does not exist, as beside other filters (THEORY 5.4).
 
         Example:
-            >>> filter = PureFilter(epsilon=1.0)
-            >>> filter.charge(PureDP(epsilon=0.75))
-            >>> asked = PureDP(epsilon=0.25), PureDP(epsilon=0.26), Gaussian(noise_multiplier=10)
-            >>> filter.remaining()["epsilon"], [filter.admits(event) for event in asked]
-            (0.25, [True, False, False])
+            >>> PureFilter(epsilon=1.0, delta=1e-6).tally(Gaussian(noise_multiplier=10))
+            (None, 0)
         """
         try:
-            return self._fits(self.units(event))
-        except (NoSuchGuarantee, IncompatibleAdjacency):
-            return False
+            return self.units(event)
+        except NoSuchGuarantee:
+            return None, in_units(self.delta_part(event), self.delta)
 
-    def charge(self, event: Event) -> None:
-        """Charge an event, before it is run, or refuse it and change nothing (THEORY 5.1).
+    def accepts(self, event: Event, units: Units) -> bool:
+        """Return whether a recorded charge is enough for its event."""
+        return all(covers(paid, due) for paid, due in zip(units, self.tally(event), strict=True))
 
-        Raises:
-            BudgetExceeded: It would break the promise; the message says what was asked, what is left, what is missing.
-            NoSuchGuarantee: The event has no guarantee in this filter's notion.
-            IncompatibleAdjacency: The event speaks of other neighbours than those before it.
-
-        Example:
-            >>> half = ZCDPFilter(rho=0.5)
-            >>> half.charge(Gaussian(noise_multiplier=2) * 3)
-            >>> half.charge(Gaussian(noise_multiplier=2) * 2)
-            Traceback (most recent call last):
-            sitr.errors.BudgetExceeded: BudgetExceeded [SITR-B01]: rho: 0.250 requested, 0.125 left, short by 0.125.
-            Why: ...
-        """
-        units = self.units(event)
-        if not self._fits(units):
-            raise self._refusal(event, units)
-        self.adjacency = join(self.adjacency, event.adjacency)
-        self.used = (self.used[0] + units[0], self.used[1] + units[1])
+    def serving(self, event: Event) -> SingleFilter:
+        """Return this filter: there is no other."""
+        return self
 
     def spent(self) -> dict[str, float]:
         """Return the sum of what was charged so far (THEORY 5.1), rounded up, and never more than the limit.
@@ -160,9 +121,10 @@ class Filter(ABC):
             >>> {name: round(value, 9) for name, value in filter.spent().items()}
             {'mu': 0.6, 'delta': 1e-07}
         """
-        total = self._total(_rounded(self.used[0], self.limit, math.inf))
-        mass = _rounded(self.used[1], self.delta, math.inf)
-        return {self.parameter: min(total, getattr(self, self.parameter)), "delta": min(mass, self.delta)}
+        cost, mass = self._counted
+        total = self._total(amount_of(cost, self.limit, math.inf))
+        spent = amount_of(mass, self.delta, math.inf)
+        return {self.parameter: min(total, getattr(self, self.parameter)), "delta": min(spent, self.delta)}
 
     def remaining(self) -> dict[str, float]:
         """Return the most that one more event may cost, rounded down: what the limit leaves (THEORY 5.1).
@@ -173,25 +135,36 @@ class Filter(ABC):
             >>> round(filter.remaining()["mu"], 6)
             0.8
         """
-        left = _rounded(max(WHOLE - self.used[0], 0), self.limit, -math.inf)
+        cost, mass = self._counted
+        left = amount_of(max(WHOLE - cost, 0), self.limit, -math.inf)
         root = left if self.power == 1 else max(math.nextafter(math.sqrt(left), -math.inf), 0.0)
-        return {self.parameter: root, "delta": _rounded(max(WHOLE - self.used[1], 0), self.delta, -math.inf)}
+        return {self.parameter: root, "delta": amount_of(max(WHOLE - mass, 0), self.delta, -math.inf)}
+
+    def _with(self: Kind, used: Units) -> Kind:
+        """This filter, with so much used."""
+        other = copy.copy(self)
+        other.used = used
+        return other
+
+    @property
+    def _counted(self) -> tuple[int, int]:
+        """What was used of both limits, where a limit that is dead is used up."""
+        cost, mass = (MOST if used is None else used for used in self.used)
+        return cost, mass
 
     def _total(self, summed: float) -> float:
         """From the running sum to the parameter of all that was admitted."""
         return summed if self.power == 1 else math.nextafter(math.sqrt(summed), math.inf)
 
-    def _fits(self, units: tuple[int, int]) -> bool:
-        return self.used[0] + units[0] <= MOST and self.used[1] + units[1] <= MOST
-
-    def _refusal(self, event: Event, units: tuple[int, int]) -> BudgetExceeded:
+    def _refusal(self, event: Event) -> BudgetExceeded:
         left, short = self.remaining(), []
-        if self.used[0] + units[0] > MOST:
+        over = [due is None or used + due > MOST for used, due in zip(self._counted, self.units(event), strict=True)]
+        if over[0]:
             cost, rest = self.cost(event), left[self.parameter]
             shown = rounded_up(cost), rounded_down(rest), rounded_up(cost - rest)
             short.append("{}: {} requested, {} left, short by {}".format(self.parameter, *shown))
-        if self.used[1] + units[1] > MOST:
-            mass, rest = _curve(event).infinite_mass, left["delta"]
+        if over[1]:
+            mass, rest = self.delta_part(event), left["delta"]
             shown = scientific(mass), scientific(rest), scientific(mass - rest)
             short.append("delta: {} requested, {} left, short by {}".format(*shown))
         return BudgetExceeded(
@@ -201,7 +174,7 @@ class Filter(ABC):
         )
 
 
-class PureFilter(Filter):
+class PureFilter(SingleFilter):
     """Keeps Σ ε_i ≤ `epsilon`, and Σ δ_i ≤ `delta` (THEORY 5.1).
 
     Args:
@@ -236,7 +209,7 @@ class PureFilter(Filter):
             >>> PureFilter(epsilon=1.0).cost(ApproximateDP(epsilon=0.5, delta=1e-9))
             0.5
         """
-        return _curve(event).pure(delta_part=True)
+        return curve_of(event).pure(delta_part=True)
 
     def guarantee(self) -> Event:
         """Return the promise as an event: (ε,δ)-DP, or pure where δ = 0, a hair (2^-39) over the limits (THEORY 5.1).
@@ -248,7 +221,7 @@ class PureFilter(Filter):
         return _approximate(self.epsilon * PROMISE, self.delta * PROMISE, self.adjacency)
 
 
-class ZCDPFilter(Filter):
+class ZCDPFilter(SingleFilter):
     """Keeps Σ ρ_i ≤ `rho`, and Σ δ_i ≤ `delta` (THEORY 5.1).
 
     Args:
@@ -280,7 +253,7 @@ class ZCDPFilter(Filter):
             >>> ZCDPFilter(rho=0.5).cost(Gaussian(noise_multiplier=2))
             0.125
         """
-        zcdp = _curve(event).zcdp(delta_part=True)
+        zcdp = curve_of(event).zcdp(delta_part=True)
         return zcdp.rho + zcdp.xi
 
     def guarantee(self) -> Event:
@@ -293,7 +266,7 @@ class ZCDPFilter(Filter):
         return ZeroConcentrated(rho=self.rho * PROMISE, delta=self.delta * PROMISE, adjacency=self.adjacency)
 
 
-class RDPFilter(Filter):
+class RDPFilter(SingleFilter):
     """Keeps Σ D_α,i ≤ `epsilon` at one order α, fixed in advance, and Σ δ_i ≤ `delta` (THEORY 5.1).
 
     Args:
@@ -303,7 +276,7 @@ class RDPFilter(Filter):
         adjacency: The relation that all events must speak of; `None` lets the first one that has any decide.
 
     Privacy: everything admitted has D_α ≤ ε together, outside a mass of δ, for parameters chosen adaptively. To watch
-    several orders and stop by the best one is another rule, which this theorem does not cover.
+    several orders and stop by the best one is another rule, with another promise: that of `UnionFilter`.
 
     Example:
         >>> filter = RDPFilter(alpha=20, epsilon=1.0)
@@ -351,12 +324,13 @@ class RDPFilter(Filter):
         return Renyi(points=[point], delta=self.delta * PROMISE, adjacency=self.adjacency)
 
 
-class GDPFilter(Filter):
+class GDPFilter(SingleFilter):
     """Keeps Σ μ_i² ≤ `mu`², and Σ δ_i ≤ `delta` (THEORY 5.1).
 
     Args:
         mu: The limit; that of one Gaussian event is 1/noise_multiplier.
-        delta: What the δ-parts of events may sum up to.
+        delta: What the δ-parts of events may sum up to. Discrete Gaussian noise has one, of about 1e-25: at 0 it is
+            refused.
         adjacency: The relation that all events must speak of; `None` lets the first one that has any decide.
 
     Privacy: everything admitted is μ-Gaussian DP together, outside a mass of δ, for parameters chosen adaptively.
@@ -386,9 +360,25 @@ class GDPFilter(Filter):
             >>> round(GDPFilter(mu=1.0).cost(Gaussian(noise_multiplier=4)), 6)
             0.25
         """
-        curve = _curve(event)
+        curve = curve_of(event)
         parts = sum(count for _, count in curve.parts)  # each may be off by 4 units, and squares add
-        return curve.gdp(delta_part=True) + 4 * UNIT * math.sqrt(parts)
+        mu = composed_gdp(curve.parts)[0] if self.delta else curve.gdp(delta_part=True)
+        return mu + 4 * UNIT * math.sqrt(parts)
+
+    def delta_part(self, event: Event) -> float:
+        """Return the mass outside which μ holds: infinite losses, and what discrete noise leaves out (THEORY 3.5).
+
+        Example:
+            >>> from sitr.accounting import DiscreteGaussian
+            >>> f"{GDPFilter(mu=1.0, delta=1e-6).delta_part(DiscreteGaussian(scale=20)):.1g}"
+            '1e-25'
+        """
+        mass = super().delta_part(event)
+        try:
+            outside = composed_gdp(curve_of(event).parts)[1]
+        except NoSuchGuarantee:
+            outside = 0.0
+        return math.nextafter(mass + outside, math.inf) if outside else mass
 
     def guarantee(self) -> Event:
         """Return the promise as an event: the Gaussian of this μ, and the mass of the δ-parts (THEORY 2.3, 5.1).
@@ -401,7 +391,7 @@ class GDPFilter(Filter):
         return gaussian + ApproximateDP(0.0, self.delta * PROMISE) if self.delta else gaussian
 
 
-class AdvancedFilter(Filter):
+class AdvancedFilter(SingleFilter):
     """Keeps √(2 ln(1/δ') Σ ε_i²) + ½ Σ ε_i² ≤ `epsilon`, and Σ δ_i ≤ `delta` (THEORY 5.2).
 
     Args:
@@ -445,7 +435,7 @@ class AdvancedFilter(Filter):
             >>> filter.cost(PureDP(epsilon=0.01)), filter.cost(PureDP(epsilon=0.01) * 100)
             (0.01, 0.1)
         """
-        per_event = [_curve(part).pure(delta_part=True) ** 2 * count for part, count in _single(event)]
+        per_event = [curve_of(part).pure(delta_part=True) ** 2 * count for part, count in _single(event)]
         return math.sqrt(math.fsum(per_event))
 
     def guarantee(self) -> Event:
@@ -496,103 +486,22 @@ def choose_filter(
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
     share = _validate.real("delta_share", delta_share, 0, 1, open_high=True)
     log_delta = math.log(delta) + math.log1p(-share)
-
-    def budget(c: float) -> float:
-        return epsilon + math.log1p(1 / c) + (log_delta + math.log1p(c)) / c
-
     if alpha is None:
-        alpha = 1 + minimise(lambda c: -budget(c) / (1 + c), math.sqrt(-2 * log_delta + 1) / epsilon, 1e-6)
+        start = math.sqrt(-2 * log_delta + 1) / epsilon
+        alpha = 1 + minimise(lambda c: -renyi_limit(c, epsilon, log_delta) / (1 + c), start, 1e-6)
     alpha = _validate.real("alpha", alpha, 1, 1e12, open_low=True)
-    return RDPFilter(alpha, budget(alpha - 1) / PROMISE**2, delta * share / PROMISE, adjacency=adjacency)
+    limit = renyi_limit(alpha - 1, epsilon, log_delta) / PROMISE**2
+    return RDPFilter(alpha, limit, delta * share / PROMISE, adjacency=adjacency)
 
 
-class Odometer:
-    """Records events and reports their exact composition, as if the sequence had been fixed in advance.
-
-    Privacy: a report, never a limit. Where an analyst chose parameters after seeing answers, no theorem says that the
-    numerical composition of what was chosen is a guarantee (THEORY 5.1); the filter's `spent` is. Where the
-    parameters were declared beforehand, it is the tightest answer there is (THEORY 4.5).
+def renyi_limit(c: float, epsilon: float, log_delta: float) -> float:
+    """Return the largest divergence of order 1 + c that implies (ε,δ)-DP; not positive where none does (THEORY 3.2).
 
     Example:
-        >>> filter, odometer = choose_filter(epsilon=1.0, delta=1e-6), Odometer()
-        >>> for event in [Gaussian(noise_multiplier=10)] * 4:
-        ...     filter.charge(event)
-        ...     odometer.record(event)
-        >>> round(odometer.epsilon(delta=1e-6).upper, 4)
-        0.8341
+        >>> round(renyi_limit(21.0, 1.0, math.log(1e-6)), 4)
+        0.5358
     """
-
-    def __init__(self) -> None:
-        self.counts: dict[Event, int] = {}
-        self.adjacency: Adjacency | None = None
-
-    def record(self, event: Event) -> None:
-        """Write an event down, for a report: nothing is limited (THEORY 5.1).
-
-        Raises:
-            IncompatibleAdjacency: It speaks of other neighbours than those before it.
-
-        Example:
-            >>> odometer = Odometer()
-            >>> odometer.record(PureDP(epsilon=0.5) * 3)
-            >>> odometer.event.pure()
-            1.5
-        """
-        if not isinstance(event, Event):
-            raise InvalidArgument(f"{type(event).__name__} is not an event.", do="Pass one, such as Gaussian(10).")
-        self.adjacency = join(self.adjacency, event.adjacency)
-        self.counts[event] = self.counts.get(event, 0) + 1
-
-    @property
-    def event(self) -> Event:
-        """All that was recorded, composed (THEORY 4.5); PureDP(0) where nothing was.
-
-        Example:
-            >>> odometer = Odometer()
-            >>> for _ in range(2):
-            ...     odometer.record(PureDP(epsilon=0.5))
-            >>> odometer.event
-            PureDP(epsilon=0.5) * 2
-        """
-        return Composed(tuple(self.counts.items())) if self.counts else PureDP(0.0)
-
-    def epsilon(self, delta: ArrayLike) -> Bracket:
-        """Return the ε of the recorded sequence at δ, as if it had been fixed in advance (THEORY 4.5).
-
-        Example:
-            >>> float(Odometer().epsilon(delta=1e-6))
-            0.0
-        """
-        return self.event.epsilon(delta)
-
-    def delta(self, epsilon: ArrayLike) -> Bracket:
-        """Return the δ of the recorded sequence at ε, as if it had been fixed in advance (THEORY 4.5).
-
-        Example:
-            >>> odometer = Odometer()
-            >>> odometer.record(ApproximateDP(epsilon=0.1, delta=1e-6))
-            >>> float(odometer.delta(epsilon=0.1))
-            1e-06
-        """
-        return self.event.delta(epsilon)
-
-
-def _units(cost: float, limit: float) -> int:
-    """The cost in units of the limit, rounded up, by exact arithmetic."""
-    if cost <= 0:
-        return 0
-    if limit == 0 or math.isinf(cost):
-        return MOST + 1
-    (n, d), (limit_n, limit_d) = cost.as_integer_ratio(), limit.as_integer_ratio()
-    return min(-(-n * limit_d * WHOLE // (d * limit_n)), MOST + 1)
-
-
-def _rounded(units: int, limit: float, towards: float) -> float:
-    """From units back to a number, rounded towards ±∞."""
-    exact = Fraction(limit) * units / WHOLE
-    near = float(exact)
-    wrong = near < exact if towards > 0 else near > exact
-    return math.nextafter(near, towards) if wrong else near
+    return epsilon + math.log1p(1 / c) + (log_delta + math.log1p(c)) / c
 
 
 def _approximate(epsilon: float, delta: float, adjacency: Adjacency | None) -> Event:
@@ -606,15 +515,9 @@ def _single(event: Event) -> tuple[tuple[Event, int], ...]:
 
 
 @lru_cache(maxsize=256)
-def _curve(event: Event) -> Curve:
-    """The curve of an event, apart from it: what was worked out for thousands of them is not kept with each."""
-    return event.curve
-
-
-@lru_cache(maxsize=256)
 def _rdp(event: Event, alpha: float) -> float:
     """D_α outside the δ-part, the larger of both orders, with the bound of the rounding model added."""
-    return max(0.0, *(_log_moment(mix, alpha - 1) / (alpha - 1) for mix in _curve(event)._orders.all))
+    return max(0.0, *(_log_moment(mix, alpha - 1) / (alpha - 1) for mix in curve_of(event)._orders.all))
 
 
 def _log_moment(mix: Mix, c: float) -> float:
