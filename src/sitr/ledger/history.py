@@ -77,6 +77,8 @@ class History:
     def _concerns(self, entry: Entry) -> bool:
         if entry.kind in ("budget", "raise"):
             return bool(entry.record["name"] == self.name)
+        if entry.kind == "migrate":
+            return self.name in entry.record.get("joined", {})
         if entry.kind == "reserve" and self.name in entry.record["budgets"]:
             self._operations.add(str(entry.operation))
             return True

@@ -16,6 +16,14 @@ from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, sealed
 from .keeper import Keeper
 from .totals import Charge, Vector
 
+# What each kind of keeper counts, in a refusal of what it cannot.
+COUNTS = {
+    "pure": "pure ε",
+    "zcdp": "ρ",
+    "rdp": "ε at δ, by a Rényi divergence",
+    "rdp+pure": "ε at δ, by a Rényi divergence or by pure ε",
+}
+
 
 class Request:
     """What `Ledger.reserve` was asked for; its arguments are explained there.
@@ -92,9 +100,8 @@ class Request:
         try:
             units = keeper.units(self.event)
         except NoSuchGuarantee as error:
-            kinds = {"pure": "pure ε", "rdp": "ε at δ, by a Rényi divergence", "zcdp": "ρ"}
             raise NoSuchGuarantee(
-                f"budget {name!r} counts {kinds[keeper.kind]}: {error.what}",
+                f"budget {name!r} counts {COUNTS[keeper.kind]}: {error.what}",
                 why=error.why,
                 do="use a mechanism that has one, such as Laplace noise; or ask an owner for a budget of another kind.",
             ) from None
