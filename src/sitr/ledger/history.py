@@ -7,13 +7,13 @@ from collections import Counter
 from typing import Any
 
 from ..accounting import Bracket, Composed, Event, PureDP
-from ..accounting.filters import WHOLE
 from ..errors import SitrError
 from ..units import join
 from .budget import Budget
 from .entry import BEFORE_ALL, Entry, Head
+from .refusal import least_noise
 from .replay import Replay, event_of
-from .statement import Point, Statement, amounts, least_noise, rounded_share
+from .statement import Point, Statement
 
 
 class History:
@@ -45,26 +45,23 @@ class History:
         account = self._replay.accounts[self.name]
         if entry.kind in ("budget", "raise"):
             self.promises.append((entry.at, account.keeper.budget.promise, entry.record.get("reason", "")))
-        left = rounded_share(max(WHOLE - max(account.used), 0), -math.inf)
-        self.points.append(Point(entry.seq, entry.at, entry.kind, left))
+        self.points.append(Point(entry.seq, entry.at, entry.kind, account.standing.remaining.share))
 
     def statement(self, ledger: str) -> Statement:
         """Return all there is to say of the budget."""
         account = self._replay.accounts[self.name]
-        spent, remaining = amounts(account.keeper, account.used)
-        spending = [name for name, used in account.blocks.items() if any(used)]
-        block = max(spending, key=lambda name: max(account.blocks[name]), default=None)
+        standing, block = account.standing, account.dearest
         event, unreadable = self._composed(block)
         delta, exact = exact_of(account.keeper.budget, event)
         states = Counter(self._replay.operations[name].state for name in self._operations)
         return Statement(
             name=self.name,
             budget=account.keeper.budget,
-            theorem=account.keeper.filter().theorem,
+            theorem=account.keeper.filters.theorem,
             promises=tuple(self.promises),
-            spent=spent,
-            remaining=remaining,
-            fits=least_noise(account.keeper.filter(account.used)),
+            spent=standing.spent,
+            remaining=standing.remaining,
+            fits=least_noise(standing),
             operations=dict(sorted(states.items())),
             event=event,
             exact_delta=delta,
@@ -80,6 +77,8 @@ class History:
     def _concerns(self, entry: Entry) -> bool:
         if entry.kind in ("budget", "raise"):
             return bool(entry.record["name"] == self.name)
+        if entry.kind == "migrate":
+            return self.name in entry.record.get("joined", {})
         if entry.kind == "reserve" and self.name in entry.record["budgets"]:
             self._operations.add(str(entry.operation))
             return True
