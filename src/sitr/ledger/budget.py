@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .. import _validate
-from ..accounting import PureFilter, ZCDPFilter, choose_filter
+from ..accounting import PureFilter, ZCDPFilter, choose_filter, choose_union
+from ..accounting.events import MOST_EPSILON
 from ..accounting.filters import Filter
 from ..display import scientific
 from ..errors import InvalidArgument
@@ -32,15 +33,15 @@ class Budget:
         disjoint_by: The name of blocks of which each unit is in exactly one, by declaration: "hospital".
         per: The name of blocks that are part of the unit itself: "month" promises less, to each unit in each month.
 
-    Privacy: kept by a filter that is fixed when the budget is created and recorded with it, against an analyst who
-    picks every event after seeing all answers (THEORY 5.1). Releases from different blocks count once, not twice, only
-    where a unit is in one of them, by `disjoint_by` or `per`, and under `add_remove`: to replace a unit changes two
-    blocks, so they add up (THEORY 4.9).
+    Privacy: kept by filters that are fixed when the budget is created and recorded with it, against an analyst who
+    picks every event after seeing all answers (THEORY 5.1, 5.4). Releases from different blocks count once, not twice,
+    only where a unit is in one of them, by `disjoint_by` or `per`, and under `add_remove`: to replace a unit changes
+    two blocks, so they add up (THEORY 4.9).
 
     Example:
         >>> budget = Budget(epsilon=1.0, delta=1e-6)
         >>> budget.filter()
-        RDPFilter(alpha=22.1775, epsilon=0.535134, delta=1e-07)
+        UnionFilter(epsilon=1, delta=1e-06, members=6)
         >>> print(Budget(epsilon=0.5, unit="patient", per="month"))
         ε = 0.5 for one patient within one month, added or removed
     """
@@ -103,7 +104,7 @@ class Budget:
         return (self.disjoint_by or self.per) is not None and self.adjacency == "add_remove"
 
     def filter(self) -> Filter:
-        """Return the filter that keeps the promise: ε and ρ add up; (ε,δ) by the best Rényi order for Gaussian noise.
+        """Return the filter that keeps the promise: ε and ρ add up; (ε,δ) is kept by several filters at once.
 
         Example:
             >>> Budget(rho=0.5).filter()
@@ -112,7 +113,9 @@ class Budget:
         if self.rho is not None:
             return ZCDPFilter(self.rho, self.delta or 0.0, adjacency=self.adjacency)
         if self.delta:
-            return choose_filter(_number(self.epsilon), self.delta, adjacency=self.adjacency)
+            epsilon = _number(self.epsilon)
+            choose = choose_union if epsilon <= MOST_EPSILON / 2 else choose_filter  # as far as pure ε is counted
+            return choose(epsilon, self.delta, adjacency=self.adjacency)
         return PureFilter(_number(self.epsilon), adjacency=self.adjacency)
 
 

@@ -57,7 +57,7 @@ class History:
         return Statement(
             name=self.name,
             budget=account.keeper.budget,
-            theorem=account.keeper.filters.theorem,
+            theorem=account.keeper.filter.theorem,
             promises=tuple(self.promises),
             spent=standing.spent,
             remaining=standing.remaining,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..accounting import Event
-from ..errors import NoSuchGuarantee
-from .filters import Filters, covers
+from ..accounting import Event, UnionFilter
+from ..accounting.filters import covers
 from .keeper import Keeper
 from .totals import Vector, plus
 
@@ -23,9 +22,10 @@ class Joining:
     and it counts every event from the first on: so this is the union of both from the creation on (THEORY 5.4).
 
     Example:
-        >>> from sitr.accounting import Gaussian, PureDP
+        >>> from sitr.accounting import Gaussian, PureDP, choose_filter
         >>> from sitr.ledger.budget import Budget
-        >>> joining = Joining(Keeper.of(Budget(epsilon=1.0, delta=1e-6, disjoint_by="ward")), ["north"])
+        >>> order = choose_filter(epsilon=1.0, delta=1e-6)
+        >>> joining = Joining(Keeper.of(Budget(epsilon=1.0, delta=1e-6, disjoint_by="ward"), order), ["north"])
         >>> joining.add(PureDP(epsilon=0.5), [])
         >>> joining.add(Gaussian(noise_multiplier=30), ["north"])
         >>> joining.record["whole"] / 2**60, joining.record["blocks"]
@@ -34,7 +34,9 @@ class Joining:
 
     def __init__(self, keeper: Keeper, blocks: Iterable[str]) -> None:
         self._keeper = keeper.joined()
-        self._pure = Filters(self._keeper.filters.members[1:])
+        pure = self._keeper.filter
+        assert isinstance(pure, UnionFilter)
+        self._pure = pure.members[0]
         self._whole: Vector = (0,)
         self._blocks: dict[str, Vector] = dict.fromkeys(blocks, self._whole)
         self._costs: dict[Event, Vector] = {}
@@ -43,18 +45,12 @@ class Joining:
         """Count an event that was charged, to blocks apart or to the whole dataset."""
         units = self._costs.get(event)
         if units is None:
-            units = self._costs[event] = self._units(event)
+            units = self._costs[event] = self._pure.tally(event)[:1]
         if not blocks or not self._keeper.budget.parallel:
             self._whole = plus(self._whole, units)
             return
         for block in blocks:
             self._blocks[block] = plus(self._blocks[block], units)
-
-    def _units(self, event: Event) -> Vector:
-        try:
-            return self._pure.units(event)[:1]
-        except NoSuchGuarantee:
-            return (None,)
 
     @property
     def record(self) -> dict[str, Any]:

@@ -8,24 +8,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from ..accounting import Event, PureFilter, RDPFilter, ZCDPFilter, choose_filter
+from ..accounting import Event, PureFilter, RDPFilter, UnionFilter, ZCDPFilter, choose_filter
 from ..accounting.events import MOST_EPSILON
-from ..accounting.filters import Filter
-from ..errors import LedgerDamaged
+from ..accounting.filters import Filter, Order
+from ..errors import LedgerDamaged, SitrError
 from .budget import Budget, check_raised
 from .entry import canonical
-from .filters import TOLERANCE, Filters
 from .totals import Vector, Ways
 
-# What each kind of keeper is created with: the first filter's own parameters, and the limits of those that joined it.
-LIMITS = {
-    "pure": ("epsilon", "delta"),
-    "zcdp": ("rho", "delta"),
-    "rdp": ("alpha", "epsilon", "delta"),
-    "rdp+pure": ("alpha", "epsilon", "delta", "pure"),
-}
-FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp": RDPFilter}
+# One Rényi order alone kept the (ε,δ) budgets of older books.
+FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp": RDPFilter, "union": UnionFilter}
 NAMES = {kind: name for name, kind in FILTERS.items()}
+# Limits may differ so far, relatively, from what another machine works out: as far as filters allow anyway.
+TOLERANCE = 2.0**-40
 REMEMBERED = 256  # costs of events that are asked for again and again
 
 
@@ -57,44 +52,46 @@ class Keeper:
             (('epsilon', 1.0), ('delta', 0.0))
         """
         filter = filter or budget.filter()
-        kind = NAMES[type(filter)]
-        return cls(budget, kind, tuple((name, getattr(filter, name)) for name in LIMITS[kind]))
+        return cls(budget, NAMES[type(filter)], tuple(filter.record().items()))
+
+    @property
+    def alone(self) -> bool:
+        """Whether one Rényi order keeps an (ε,δ) budget where pure ε could be counted beside it (THEORY 5.4)."""
+        return self.kind == "rdp" and _number(self.budget.epsilon) <= MOST_EPSILON / 2
 
     def joined(self) -> Keeper:
-        """Return the same with a filter on pure ε beside the Rényi order, which takes no part of δ (THEORY 5.4).
+        """Return the same with a filter on pure ε beside the one Rényi order, which takes no part of δ (THEORY 5.4).
 
         Example:
-            >>> keeper = Keeper.of(Budget(epsilon=1.0, delta=1e-6)).joined()
-            >>> keeper.kind, keeper.ways, keeper.filters.limits[2]
-            ('rdp+pure', ((0, 1), (2, 1)), 1.0)
+            >>> from sitr.accounting import choose_filter
+            >>> budget = Budget(epsilon=1.0, delta=1e-6)
+            >>> keeper = Keeper.of(budget, choose_filter(epsilon=1.0, delta=1e-6)).joined()
+            >>> keeper.filter.members
+            (PureFilter(epsilon=1, delta=1e-07), RDPFilter(alpha=22.1775, epsilon=0.535134, delta=1e-07))
         """
-        assert self.kind == "rdp"
-        assert self.budget.epsilon is not None
-        pure = min(self.budget.epsilon, MOST_EPSILON / 2)  # as much as such a filter takes
-        return dataclasses.replace(self, kind="rdp+pure", limits=(*self.limits, ("pure", pure)))
+        epsilon, delta, limits = _number(self.budget.epsilon), _number(self.budget.delta), dict(self.limits)
+        order = Order(limits["alpha"], delta - limits["delta"], limits["epsilon"])
+        return Keeper.of(self.budget, UnionFilter(epsilon, delta, parts=limits["delta"], orders=[order]))
 
     @cached_property
-    def filters(self) -> Filters:
-        """The filters, with nothing used.
+    def filter(self) -> Filter:
+        """The filter, with nothing used.
 
         Example:
-            >>> Keeper.of(Budget(epsilon=1.0)).filters.members
-            (PureFilter(epsilon=1, delta=0),)
+            >>> Keeper.of(Budget(epsilon=1.0)).filter
+            PureFilter(epsilon=1, delta=0)
         """
-        limits, adjacency = dict(self.limits), self.budget.adjacency
-        pure = limits.pop("pure", None)
-        first = FILTERS[self.kind.partition("+")[0]](**limits, adjacency=adjacency)
-        return Filters([first] if pure is None else [first, PureFilter(pure, first.delta, adjacency=adjacency)])
+        return FILTERS[self.kind].from_record(dict(self.limits), adjacency=self.budget.adjacency)
 
     @property
     def ways(self) -> Ways:
         """The places of a total that hold together."""
-        return self.filters.ways
+        return self.filter.ways
 
     @property
     def nothing(self) -> Vector:
         """The total of a budget of which nothing was used."""
-        return self.filters.used
+        return self.filter.used
 
     @property
     def order(self) -> float | None:
@@ -113,7 +110,7 @@ class Keeper:
         if found is None:
             if len(self._costs) >= REMEMBERED:
                 self._costs.clear()
-            found = self._costs[event] = self.filters.units(event)
+            found = self._costs[event] = self.filter.units(event)
         return found
 
     @cached_property
@@ -121,20 +118,21 @@ class Keeper:
         return {}
 
     def raised(self, budget: Budget) -> Keeper:
-        """Return what keeps a higher promise; a Rényi order stays, since it was fixed in advance.
+        """Return what keeps a higher promise; Rényi orders and shares of δ stay, since they were fixed in advance.
 
         Raises:
             InvalidArgument: The new promise is of another kind, or lower, or for someone else.
 
         Example:
-            >>> Keeper.of(Budget(epsilon=1.0, delta=1e-6)).raised(Budget(epsilon=2.0, delta=1e-6)).limits[0]
-            ('alpha', 22.17...)
+            >>> raised = Keeper.of(Budget(epsilon=1.0, delta=1e-6)).raised(Budget(epsilon=2.0, delta=1e-6))
+            >>> [round(order.alpha, 2) for order in raised.filter.orders]
+            [24.2, 18.4, 14.92]
         """
         check_raised(self.budget, budget)
         return self._due(budget)
 
     def keeps_promise(self) -> bool:
-        """Whether the filters are of the kind of the promise, and their limits are no higher than that allows.
+        """Whether the filter is of the kind of the promise, and its limits are no higher than that allows.
 
         Example:
             >>> keeper = Keeper.of(Budget(epsilon=1.0))
@@ -144,33 +142,52 @@ class Keeper:
             ... )
             (True, False)
         """
-        if self.kind.partition("+")[0] != Keeper.of(self.budget).kind:
-            return False
         limits = dict(self.limits)
-        return all(limits[name] <= most * (1 + TOLERANCE) for name, most in self._due(self.budget).limits)
+        if self.kind == "union":  # which refuses limits that its own promise does not allow
+            return (limits["epsilon"], limits["delta"]) == (self.budget.epsilon, self.budget.delta)
+        approximate = self.budget.rho is None and bool(self.budget.delta)
+        if (self.kind == "rdp") != approximate:
+            return False
+        due = self._due(self.budget)
+        return self.kind == due.kind and all(limits[name] <= most * (1 + TOLERANCE) for name, most in due.limits)
+
+    def follows(self, due: Keeper) -> bool:
+        """Whether this is a keeper that is due, up to another machine's rounding: for who reads a raise again.
+
+        Example:
+            >>> one, two = (Keeper.of(Budget(epsilon=epsilon, delta=1e-6)) for epsilon in (1.0, 2.0))
+            >>> two.follows(one.raised(two.budget)), one.raised(two.budget).follows(one.raised(two.budget))
+            (False, True)
+        """
+        if (self.budget, self.kind) != (due.budget, due.kind) or len(self.limits) != len(due.limits):
+            return False
+        pairs = zip(self.limits, due.limits, strict=True)
+        return all(name == other and abs(value - most) <= most * TOLERANCE for (name, value), (other, most) in pairs)
 
     def _due(self, budget: Budget) -> Keeper:
-        """What keeps a promise of the same kind by the same order, whichever was the best for it at the creation."""
-        if self.order is None:
-            return Keeper.of(budget)
-        assert budget.epsilon is not None
-        assert budget.delta is not None
-        fixed = choose_filter(budget.epsilon, budget.delta, alpha=self.order, adjacency=budget.adjacency)
-        due = Keeper.of(budget, fixed)
-        return due if self.kind == due.kind else due.joined()
+        """What keeps a promise of the same kind by the same orders, whichever were chosen at the creation."""
+        if isinstance(self.filter, UnionFilter):
+            return Keeper.of(budget, self.filter.raised(_number(budget.epsilon), _number(budget.delta)))
+        if self.kind == "rdp":
+            order = dict(self.limits)["alpha"]
+            return Keeper.of(budget, choose_filter(_number(budget.epsilon), _number(budget.delta), alpha=order))
+        return Keeper.of(budget)
 
     def rescaled(self, used: Vector, other: Keeper, *, up: bool = True) -> Vector:
         """Return what was used in units of another keeper's limits, rounded up, or down; what is dead stays dead.
 
-        Of a filter that joined since, nothing.
+        Of a filter on pure ε that joined since, nothing.
 
         Example:
             >>> one, two = Keeper.of(Budget(epsilon=1.0)), Keeper.of(Budget(epsilon=2.0))
             >>> one.rescaled((2**59, 0), two) == (2**58, 0)
             True
         """
-        limits = zip(used, self.filters.limits, other.filters.limits, strict=False)
-        return (*(_rescaled(units, old, new, up) for units, old, new in limits), *other.nothing[len(used) :])
+        before, after = self.filter.limits, other.filter.limits
+        if self.kind == "rdp" and other.kind == "union":
+            used, before = (0, *used), (after[0], *before)
+        limits = zip(used, before, after, strict=True)
+        return tuple(_rescaled(units, old, new, up) for units, old, new in limits)
 
     def to_json(self) -> str:
         """Return the record that the book keeps.
@@ -194,10 +211,11 @@ class Keeper:
             record = json.loads(text)
             limits = record.pop("filter")
             kind = limits.pop("type")
-            keeper = cls(Budget(**record), kind, tuple((name, limits.pop(name)) for name in LIMITS[kind]))
-            if limits.pop("ways", [[0, 1]]) != [list(way) for way in keeper.ways]:
+            ways, budget = limits.pop("ways", [[0, 1]]), Budget(**record)
+            keeper = cls.of(budget, FILTERS[kind].from_record(limits, adjacency=budget.adjacency))
+            if ways != [list(way) for way in keeper.ways]:
                 raise ValueError("its filters hold together in other ways")
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, SitrError) as error:
             raise LedgerDamaged(f"a stored budget cannot be read ({type(error).__name__}).") from None
         return keeper
 
@@ -209,3 +227,8 @@ def _rescaled(units: int | None, old: float, new: float, up: bool) -> int | None
         raise LedgerDamaged("a budget without δ has used some of it.", do="sitr ledger verify.")
     exact = units * Fraction(old) / Fraction(new)
     return -(-exact // 1) if up else exact // 1
+
+
+def _number(value: float | None) -> float:
+    assert value is not None
+    return value

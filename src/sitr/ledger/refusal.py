@@ -6,8 +6,8 @@ import math
 import operator
 from collections.abc import Callable
 
-from ..accounting import Composed, Event, Gaussian, Laplace, PoissonSampled
-from ..accounting.filters import MOST, Filter, RDPFilter, ZCDPFilter
+from ..accounting import Composed, Event, Gaussian, Laplace
+from ..accounting.filters import MOST, GDPFilter, RDPFilter, SingleFilter, ZCDPFilter
 from ..display import rounded_down, rounded_up, scientific
 from ..errors import BudgetExceeded, NoSuchGuarantee, SitrError
 from .standing import Standing
@@ -25,26 +25,24 @@ def refusal(name: str, standing: Standing, event: Event) -> BudgetExceeded:
         Why: ...
         Do: ...
     """
-    filters = standing.filters
+    filter = standing.filter
     return BudgetExceeded(
-        f"budget {name!r}: {'; '.join(_missing(filters.serving(event), event))}.",
-        why=f"its promise, {standing.budget}, is kept by stopping before it would break ({filters.theorem}).",
+        f"budget {name!r}: {'; '.join(_missing(filter.serving(event), event))}.",
+        why=f"its promise, {standing.budget}, is kept by stopping before it would break ({filter.theorem}).",
         do=fitting(standing, event),
     )
 
 
-def _missing(filter: Filter, event: Event) -> list[str]:
+def _missing(filter: SingleFilter, event: Event) -> list[str]:
     """What a filter is short of."""
-    left, (cost, mass) = filter.remaining(), filter.used
+    left = filter.remaining()
+    over = [due is None or used + due > MOST for used, due in zip(filter.counted, filter.tally(event), strict=True)]
     try:
-        units = filter.units(event)
+        short = [_short(filter, filter.cost(event), left[filter.parameter])] if over[0] else []
     except NoSuchGuarantee:
         return ["none of its filters that still hold has a price for this"]
-    short = []
-    if cost + units[0] > MOST:
-        short.append(_short(filter, filter.cost(event), left[filter.parameter]))
-    if mass + units[1] > MOST:
-        part, kept = event.infinite_mass, left["delta"]
+    if over[1]:
+        part, kept = filter.delta_part(event), left["delta"]
         shown = scientific(part, up=True), scientific(kept, up=False), scientific(part - kept, up=True)
         short.append("δ-parts: {} requested, {} left, short by {}".format(*shown))
     return short
@@ -63,7 +61,7 @@ def fitting(standing: Standing, event: Event) -> str:
     found = []
     if isinstance(event, Composed) and len(event.events) == 1:
         ((single, count),) = event.events
-        most = standing.filters.releases(single)
+        most = standing.filter.releases(single)
         found += [f"{most} of these {count}"] if most else []
     factor = noise_factor(standing, event)
     if factor:
@@ -118,9 +116,10 @@ def _noisier(event: Event, factor: float) -> Event | None:
         parts = [(_noisier(part, factor), count) for part, count in event.events]
         return None if any(part is None for part, _ in parts) else Composed(tuple(parts))  # type: ignore[arg-type]
     given = event.parameters()
-    if isinstance(event, PoissonSampled):
-        inner = _noisier(event.event, factor)
-        return None if inner is None else PoissonSampled(**{**given, "event": inner})
+    for name, inside in given.items():
+        if isinstance(inside, Event):
+            noisier = _noisier(inside, factor)
+            return None if noisier is None else type(event)(**{**given, name: noisier})
     more = {name: NOISIER[name](value, factor) for name, value in given.items() if name in NOISIER}
     return type(event)(**{**given, **more}) if more else None
 
@@ -135,15 +134,15 @@ def least_noise(standing: Standing) -> str:
         >>> least_noise(Standing(keeper, keeper.nothing))
         'Gaussian(noise_multiplier=4.56)'
     """
-    filter = standing.filters.serving()
+    filter = standing.filter.serving()
     left = filter.remaining()[filter.parameter]
     if left <= 0:
         return ""
     order = filter.alpha if isinstance(filter, RDPFilter) else 1.0
-    pure = not isinstance(filter, (RDPFilter, ZCDPFilter))
-    least = rounded_up(1 / left if pure else math.sqrt(order / (2 * left)))
+    gaussian = isinstance(filter, (RDPFilter, ZCDPFilter))
+    least = rounded_up(math.sqrt(order / (2 * left)) if gaussian else 1 / left)
     try:
-        event = Laplace(float(least)) if pure else Gaussian(float(least))
+        event = Gaussian(float(least)) if gaussian or isinstance(filter, GDPFilter) else Laplace(float(least))
     except SitrError:  # out of the range of events
         return ""
     return f"{type(event).__name__}(noise_multiplier={least})" if standing.admits(event) else ""
@@ -156,11 +155,12 @@ def _digits(cost: float, left: float) -> int:
     return min(max(3, 2 - math.floor(math.log10((cost - left) / left))), 17)
 
 
-def _short(filter: Filter, cost: float, rest: float) -> str:
+def _short(filter: SingleFilter, cost: float, rest: float) -> str:
     """What was requested and what is left: in ε or ρ, or in parts of a budget whose measure nobody names a price in."""
     sign, unit = ("ρ: " if isinstance(filter, ZCDPFilter) else "ε: "), ""
-    if isinstance(filter, RDPFilter):
-        sign, unit, cost, rest = "", " %", 100 * cost / filter.limit, 100 * rest / filter.limit
+    if isinstance(filter, (RDPFilter, GDPFilter)):
+        sign, unit = "", " %"
+        cost, rest = (100 * amount**filter.power / filter.limit for amount in (cost, rest))
     digits = _digits(cost, rest)
     requested, left, short = rounded_up(cost, digits), rounded_down(rest, digits), rounded_up(cost - rest)
     of = " of it" if unit else ""

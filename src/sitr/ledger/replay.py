@@ -88,8 +88,8 @@ class Account:
 
     def join(self, told: dict[str, Any]) -> None:
         """Go on with a filter on pure ε beside the Rényi order, which counts so much already."""
-        self.whole = (*self.whole, told["whole"])
-        self.blocks = {name: (*used, told["blocks"][name]) for name, used in self.blocks.items()}
+        self.whole = (told["whole"], *self.whole)
+        self.blocks = {name: (told["blocks"][name], *used) for name, used in self.blocks.items()}
         self.keepers.append(self.keeper.joined())
 
     def rescale(self, keeper: Keeper) -> None:
@@ -157,7 +157,7 @@ class Replay:
         joined = record.get("joined", {})
         for name, told in joined.items():
             account = self.accounts[name]
-            if account.keeper.kind != "rdp" or told["definition"] != account.keeper.joined().to_json():
+            if not account.keeper.alone or told["definition"] != account.keeper.joined().to_json():
                 raise Fault(f"another filter joined those of the budget {name!r} than the rules give it")
             if told["blocks"].keys() != account.blocks.keys():
                 raise Fault(f"it counts other blocks than the budget {name!r} has")
@@ -175,7 +175,7 @@ class Replay:
 
         Where an event has no pure ε, it would be dead on the whole dataset for ever: there it does not join.
         """
-        alone = [name for name, account in self.accounts.items() if account.keeper.kind == "rdp"]
+        alone = [name for name, account in self.accounts.items() if account.keeper.alone]
         told = {name: joining.record for name, joining in self._joining(alone).items()}
         return {name: record for name, record in told.items() if record["whole"] is not None}
 
@@ -203,7 +203,7 @@ class Replay:
         account = self.accounts[record["name"]]
         keeper = Keeper.from_json(record["definition"])
         due = account.keeper.raised(keeper.budget)  # refuses what does not raise it
-        if keeper.kind != due.kind or not keeper.keeps_promise() or keeper.order != due.order:
+        if not (keeper.keeps_promise() and keeper.follows(due)):
             raise Fault("the raised budget has another filter than the rules give it")
         account.rescale(keeper)
 
@@ -274,7 +274,7 @@ class Replay:
 
 
 def _check_paid(charge: Charge, keeper: Keeper, event: dict[str, Any]) -> None:
-    if not keeper.filters.accepts(event_of(event), charge.units):
+    if not keeper.filter.accepts(event_of(event), charge.units):
         raise Fault(f"it charges {charge.name!r} less than its event costs")
 
 

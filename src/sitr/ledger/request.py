@@ -21,7 +21,7 @@ COUNTS = {
     "pure": "pure ε",
     "zcdp": "ρ",
     "rdp": "ε at δ, by a Rényi divergence",
-    "rdp+pure": "ε at δ, by a Rényi divergence or by pure ε",
+    "union": "ε at δ",
 }
 
 
@@ -92,7 +92,7 @@ class Request:
         """Whether a reservation charged the budgets of today no less than they are due."""
         paid = record["budgets"]
         return paid.keys() == keepers.keys() and all(
-            paid[name]["version"] == version and keeper.filters.accepts(self.event, units_of(paid[name]))
+            paid[name]["version"] == version and keeper.filter.accepts(self.event, units_of(paid[name]))
             for name, (version, keeper) in keepers.items()
         )
 

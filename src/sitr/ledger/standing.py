@@ -6,9 +6,8 @@ import math
 from typing import NamedTuple
 
 from ..accounting import Event
-from ..accounting.filters import WHOLE, Filter, RDPFilter
+from ..accounting.filters import WHOLE, Filter, RDPFilter, SingleFilter
 from .budget import Budget
-from .filters import Filters
 from .keeper import Keeper
 from .totals import Vector, plus
 
@@ -20,7 +19,7 @@ class Amount(NamedTuple):
         value: How much, rounded up where it was spent, and down where it is left.
         delta: How much of what is kept for δ-parts.
         share: The larger of both, of its limit.
-        measure: "epsilon", "rho", or "rdp" for a Rényi divergence.
+        measure: "epsilon", "rho", "mu" of Gaussian DP, or "rdp" for a Rényi divergence.
         order: Of that divergence, which the budget was given when it was created; None for the others.
 
     Example:
@@ -66,7 +65,7 @@ class Standing(NamedTuple):
             >>> Standing(Keeper.of(Budget(rho=0.5)), (2**58, 0)).spent.value
             0.125
         """
-        filter = self.filters.serving()
+        filter = self.filter.serving()
         return self._amount(filter, filter.spent(), rounded_share(_full(filter), math.inf))
 
     @property
@@ -77,13 +76,13 @@ class Standing(NamedTuple):
             >>> Standing(Keeper.of(Budget(rho=0.5)), (2**58, 0)).remaining.value
             0.375
         """
-        filter = self.filters.serving()
+        filter = self.filter.serving()
         return self._amount(filter, filter.remaining(), rounded_share(WHOLE - _full(filter), -math.inf))
 
     @property
-    def filters(self) -> Filters:
-        """The filters that keep the budget, with what they have used."""
-        return Filters(self.keeper.filters.members, self.used)
+    def filter(self) -> Filter:
+        """The filter that keeps the budget, with what was used."""
+        return self.keeper.filter.having(self.used)
 
     def admits(self, event: Event) -> bool:
         """Return whether an event still fits; what has no price in this budget does not.
@@ -94,7 +93,7 @@ class Standing(NamedTuple):
             >>> [standing.admits(event) for event in (PureDP(epsilon=0.5), PureDP(epsilon=0.6), Gaussian(10))]
             [True, False, False]
         """
-        return self.filters.admits(event)
+        return self.filter.admits(event)
 
     def after(self, event: Event) -> Standing:
         """Return how the budget would stand after an event.
@@ -106,14 +105,14 @@ class Standing(NamedTuple):
         """
         return self._replace(used=plus(self.used, self.keeper.units(event)))
 
-    def _amount(self, filter: Filter, found: dict[str, float], share: float) -> Amount:
-        renyi = isinstance(filter, RDPFilter)
-        measure, order = ("rdp", self.keeper.order) if renyi else (filter.parameter, None)
+    @staticmethod
+    def _amount(filter: SingleFilter, found: dict[str, float], share: float) -> Amount:
+        measure, order = ("rdp", filter.alpha) if isinstance(filter, RDPFilter) else (filter.parameter, None)
         return Amount(found[filter.parameter], found["delta"], share, measure, order)
 
 
-def _full(filter: Filter) -> int:
-    return min(max(filter.used), WHOLE)
+def _full(filter: SingleFilter) -> int:
+    return min(max(filter.counted), WHOLE)
 
 
 def rounded_share(units: int, towards: float) -> float:

@@ -118,6 +118,6 @@ def amount_text(amount: Amount, *, spent: bool) -> str:
     """
     rounded = rounded_up if spent else rounded_down
     value, mass = (reckoned(one, spent=spent) for one in (amount.value, amount.delta))
-    signs = {"epsilon": "ε", "rho": "ρ", "rdp": f"Rényi divergence of order {amount.order or 0:.4g}:"}
+    signs = {"epsilon": "ε", "rho": "ρ", "mu": "μ", "rdp": f"Rényi divergence of order {amount.order or 0:.4g}:"}
     delta = f", δ {scientific(mass, up=spent)}" if mass else ""
     return f"{percent(amount.share, spent=spent)} of the budget ({signs[amount.measure]} {rounded(value)}{delta})"

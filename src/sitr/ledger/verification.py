@@ -127,5 +127,5 @@ def _vouched(marks: list[Mark], *, valid: bool) -> str:
 
 
 def _shares(standing: Standing) -> tuple[float, float]:
-    cost, delta = standing.filters.serving().used
+    cost, delta = standing.filter.serving().counted
     return rounded_share(cost, math.inf), rounded_share(delta, math.inf)

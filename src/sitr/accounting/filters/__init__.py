@@ -6,7 +6,7 @@ and a ledger can keep them; docs/decisions/0006 says how a full budget is decide
 together.
 """
 
-from .filter import MOST, WHOLE, Filter, Units, added, rescaled
+from .filter import MOST, WHOLE, Filter, Units, added, covers, rescaled
 from .odometer import Odometer
 from .single import AdvancedFilter, GDPFilter, PureFilter, RDPFilter, SingleFilter, ZCDPFilter, choose_filter
 from .union import Order, UnionFilter, choose_union
@@ -30,5 +30,6 @@ __all__ = [
     "added",
     "choose_filter",
     "choose_union",
+    "covers",
     "rescaled",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ... import _validate
 from ...errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
@@ -24,6 +25,7 @@ PROMISE = 1 + 2.0**-39  # what a guarantee states over the limit: that part, and
 AGREED = 2**40  # to one part in so many, another machine works out the same cost
 
 Units: TypeAlias = tuple[int | None, ...]
+Kind = TypeVar("Kind", bound="Filter")
 
 
 class Filter(ABC):
@@ -102,11 +104,51 @@ class Filter(ABC):
         """
 
     @abstractmethod
-    def serving(self, event: Event) -> SingleFilter:
+    def record(self) -> dict[str, float]:
+        """Return what the filter was created with, as plain numbers; `from_record` makes the same limits of it.
+
+        Limits are recorded, not worked out again: no other version and no other machine rounds them otherwise
+        (THEORY 5.4: filters and shares are those of the creation).
+
+        Example:
+            >>> from sitr.accounting import ZCDPFilter
+            >>> ZCDPFilter(rho=0.5).record()
+            {'rho': 0.5, 'delta': 0.0}
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_record(cls: type[Kind], record: Mapping[str, float], *, adjacency: Adjacency | None = None) -> Kind:
+        """Return the filter of which `record` is the record, with nothing used (THEORY 5.4).
+
+        Raises:
+            InvalidArgument: It is none, or its limits are higher than its promise allows.
+
+        Example:
+            >>> from sitr.accounting import ZCDPFilter
+            >>> ZCDPFilter.from_record({"rho": 0.5, "delta": 0.0})
+            ZCDPFilter(rho=0.5, delta=0)
+        """
+
+    def having(self: Kind, used: Units) -> Kind:
+        """Return this filter with so much used, as a ledger has counted it (THEORY 5.4).
+
+        Example:
+            >>> from sitr.accounting import PureFilter
+            >>> PureFilter(epsilon=1.0).having((2**59, 0)).remaining()["epsilon"]
+            0.5
+        """
+        other = copy.copy(self)
+        other.used = used
+        return other
+
+    @abstractmethod
+    def serving(self, event: Event | None = None) -> SingleFilter:
         """Return the one filter that would admit the most releases like an event, with what was charged to it.
 
-        What is left is reported by it, never by a sum or a mean over several filters, of which each holds alone
-        (THEORY 5.4). Its `remaining` tells the cost and the δ-parts apart.
+        Without an event it is the one that has the largest part of its limits left. What is left is reported by it,
+        never by a sum or a mean over several filters, of which each holds alone (THEORY 5.4). Its `remaining` tells the
+        cost and the δ-parts apart.
 
         Raises:
             NoSuchGuarantee: The event has no guarantee that this filter could count.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import ClassVar, TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import _validate
 from ...display import rounded_down, rounded_up, scientific
-from ...errors import BudgetExceeded, NoSuchGuarantee
+from ...errors import BudgetExceeded, InvalidArgument, NoSuchGuarantee
 from ...units import Adjacency
 from ..engines.mix import Mix, minimise
 from ..events import (
@@ -108,9 +108,20 @@ class SingleFilter(Filter):
         """Return whether a recorded charge is enough for its event."""
         return all(covers(paid, due) for paid, due in zip(units, self.tally(event), strict=True))
 
-    def serving(self, event: Event) -> SingleFilter:
+    def serving(self, event: Event | None = None) -> SingleFilter:
         """Return this filter: there is no other."""
         return self
+
+    def record(self) -> dict[str, float]:
+        """Return the limits, and what else was chosen in advance."""
+        return {name: getattr(self, name) for name in (*self.fixed, self.parameter, "delta")}
+
+    @classmethod
+    def from_record(cls: type[Kind], record: Mapping[str, float], *, adjacency: Adjacency | None = None) -> Kind:
+        """Return the filter of such limits."""
+        if set(record) != {*cls.fixed, cls.parameter, "delta"}:
+            raise InvalidArgument(f"the record is not that of a {cls.__name__}.", do="pass what `record()` returned.")
+        return cls(**record, adjacency=adjacency)
 
     def spent(self) -> dict[str, float]:
         """Return the sum of what was charged so far (THEORY 5.1), rounded up, and never more than the limit.
@@ -121,7 +132,7 @@ class SingleFilter(Filter):
             >>> {name: round(value, 9) for name, value in filter.spent().items()}
             {'mu': 0.6, 'delta': 1e-07}
         """
-        cost, mass = self._counted
+        cost, mass = self.counted
         total = self._total(amount_of(cost, self.limit, math.inf))
         spent = amount_of(mass, self.delta, math.inf)
         return {self.parameter: min(total, getattr(self, self.parameter)), "delta": min(spent, self.delta)}
@@ -135,20 +146,19 @@ class SingleFilter(Filter):
             >>> round(filter.remaining()["mu"], 6)
             0.8
         """
-        cost, mass = self._counted
+        cost, mass = self.counted
         left = amount_of(max(WHOLE - cost, 0), self.limit, -math.inf)
         root = left if self.power == 1 else max(math.nextafter(math.sqrt(left), -math.inf), 0.0)
         return {self.parameter: root, "delta": amount_of(max(WHOLE - mass, 0), self.delta, -math.inf)}
 
-    def _with(self: Kind, used: Units) -> Kind:
-        """This filter, with so much used."""
-        other = copy.copy(self)
-        other.used = used
-        return other
-
     @property
-    def _counted(self) -> tuple[int, int]:
-        """What was used of both limits, where a limit that is dead is used up."""
+    def counted(self) -> tuple[int, int]:
+        """What was used of both limits, where a limit that is dead is used up.
+
+        Example:
+            >>> PureFilter(epsilon=1.0).having((None, 5)).counted == (MOST, 5)
+            True
+        """
         cost, mass = (MOST if used is None else used for used in self.used)
         return cost, mass
 
@@ -158,7 +168,7 @@ class SingleFilter(Filter):
 
     def _refusal(self, event: Event) -> BudgetExceeded:
         left, short = self.remaining(), []
-        over = [due is None or used + due > MOST for used, due in zip(self._counted, self.units(event), strict=True)]
+        over = [due is None or used + due > MOST for used, due in zip(self.counted, self.units(event), strict=True)]
         if over[0]:
             cost, rest = self.cost(event), left[self.parameter]
             shown = rounded_up(cost), rounded_down(rest), rounded_up(cost - rest)

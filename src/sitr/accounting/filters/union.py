@@ -162,16 +162,16 @@ class UnionFilter(Filter):
             for member, way in zip(self.members, self.ways, strict=True)
         )
 
-    def serving(self, event: Event) -> SingleFilter:
+    def serving(self, event: Event | None = None) -> SingleFilter:
         """Return the member that would admit the most releases like an event, with what was charged to it."""
-        units = self.units(event)
+        units = (1,) * len(self.used) if event is None else self.units(event)
         pairs = list(zip(self.members, self.ways, strict=True))
 
         def rank(pair: tuple[SingleFilter, tuple[int, ...]]) -> tuple[Fraction | float, bool]:
             return self._room(pair[1], units), None not in [units[position] for position in pair[1]]
 
         member, way = max(pairs, key=rank)  # where all are dead, one that knows what the event costs
-        return member._with(tuple(self.used[position] for position in way))
+        return member.having(tuple(self.used[position] for position in way))
 
     def guarantee(self) -> Event:
         """Return the promise as an event: (ε,δ)-DP, a hair (2^-39) over the limits (THEORY 5.4).
@@ -184,10 +184,7 @@ class UnionFilter(Filter):
         return ApproximateDP(self.epsilon * PROMISE, self.delta * PROMISE, adjacency=self.adjacency)
 
     def record(self) -> dict[str, float]:
-        """Return what the filter was created with, as plain numbers; `from_record` makes the same limits of it.
-
-        Limits are recorded, not worked out again: no other version and no other machine rounds them otherwise
-        (THEORY 5.4: filters and shares are those of the creation).
+        """Return the promise, the parts of δ, and the orders with their limits (THEORY 5.4).
 
         Example:
             >>> record = choose_union(epsilon=1.0, delta=1e-6).record()
