@@ -128,6 +128,14 @@ def test_the_largest_loss_is_accepted_as_a_point():
     assert not book.accepts(event, (math.floor(event.pure() / 4.0 * 0.999 * WHOLE), 0))
 
 
+def test_a_point_that_leaves_out_the_mass_of_infinite_losses_is_not_accepted():
+    event, book = ApproximateDP(0.1, 1e-8) * 2, WholeFilter(1.0, 1e-6)
+    cost, mass = book.units(event)
+    assert book.accepts(event, (cost, mass))
+    assert not book.accepts(event, (2 * cost, 0))
+    assert not book.accepts(event, (2 * cost, mass // 2))
+
+
 def test_an_event_without_any_point_is_refused():
     nothing = LossDistribution([0.0], [0.4], 0.6)
     book = WholeFilter(1.0, 1e-3)

@@ -25,6 +25,7 @@ WHOLE_EVENTS = 0.25
 GAUSSIAN, GAUSSIAN_PARTS = 0.17, 0.01
 MAIN = 0.30  # the Rényi order with the most room for many small releases
 LOWER = ((0.75, 0.07), (0.60, 0.10))  # for sampled steps one by one: (α-1) over that of the main order, and the share
+USEFUL = 0.01  # of ε: an order with a lower limit holds next to nothing, and that limit would be mostly rounding
 MU = (2 * PROMISE**2 / LARGEST, 1 / SMALLEST / 2)  # where Gaussian DP can be promised
 REMEMBERED = 256  # costs of events that are asked for again and again
 SLACK = 1 + 1 / AGREED  # another machine may round a limit otherwise, and a promise covers twice that
@@ -266,15 +267,15 @@ class UnionFilter(Filter):
 
     def _refusal(self, event: Event) -> BudgetExceeded:
         refusal = self.serving(event)._refusal(event)
-        why = f"the promise is kept by stopping before it would break ({self.theorem}); this one has the most left."
+        why = "the promise is kept by stopping before it would break; of several filters, this one has the most room."
         return BudgetExceeded(refusal.what, why=why, do=refusal.do)
 
 
 def choose_union(epsilon: float, delta: float, *, adjacency: Adjacency | None = None) -> UnionFilter:
     """Return several filters that keep (ε,δ) together: few large releases, many small ones, and whole plans all fit.
 
-    The Rényi order with the most room for small releases is watched, with lower ones that have room at their share of
-    δ, for sampled steps; the shares are those of docs/decisions/0022.
+    The Rényi order with the most room for small releases is watched, and for sampled steps lower ones, if they have any
+    room at their share of δ. The shares are those of docs/decisions/0022.
 
     Args:
         epsilon: The promise, in [1e-6, 5000].
@@ -292,9 +293,9 @@ def choose_union(epsilon: float, delta: float, *, adjacency: Adjacency | None = 
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
     main = choose_filter(epsilon, MAIN * delta, delta_share=0.0).alpha
     lower = [(1 + (main - 1) * part, share) for part, share in LOWER]
-    serving = [(alpha, share) for alpha, share in lower if _divergence(alpha, epsilon, share * delta) > 0]
-    unused = math.fsum(share for alpha, share in lower if (alpha, share) not in serving)
-    orders = [(main, MAIN + unused), *serving]
+    useful = [(alpha, share) for alpha, share in lower if _divergence(alpha, epsilon, share * delta) > USEFUL * epsilon]
+    unused = math.fsum(share for alpha, share in lower if (alpha, share) not in useful)
+    orders = [(main, MAIN + unused), *useful]
     return UnionFilter(
         epsilon,
         delta,
