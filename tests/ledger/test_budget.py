@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sitr.accounting import PureFilter, RDPFilter, ZCDPFilter
+from sitr.accounting import PureFilter, UnionFilter, ZCDPFilter
 from sitr.accounting.filters import WHOLE
 from sitr.errors import InvalidArgument, LedgerDamaged
 from sitr.ledger import Budget
@@ -48,7 +48,7 @@ def test_what_cannot_be_promised(wrong):
 
 
 def test_each_kind_has_its_filter():
-    kinds = [PureFilter, RDPFilter, ZCDPFilter, ZCDPFilter]
+    kinds = [PureFilter, UnionFilter, ZCDPFilter, ZCDPFilter]
     assert [type(budget.filter()) for budget in BUDGETS[:4]] == kinds
 
 
@@ -69,7 +69,7 @@ def test_records_that_are_no_budget(text):
 def test_a_raise_forgets_nothing(used, epsilon, factor):
     old, new = Keeper.of(Budget(epsilon=epsilon)), Keeper.of(Budget(epsilon=epsilon * factor))
     after = old.rescaled((used, 0), new)[0]
-    before, limit = used * Fraction(old.filters.limits[0]), Fraction(new.filters.limits[0])
+    before, limit = used * Fraction(old.filter.limits[0]), Fraction(new.filter.limits[0])
     assert before <= after * limit < before + limit
 
 

@@ -114,18 +114,18 @@ def test_pure_epsilon_joins_a_renyi_order_and_counts_all_of_its_history(second):
         found = totals(ledger)
         assert joined.keys() == PURE.keys()  # a Gaussian was released of all of the lab
         for name, (epsilon, limit) in PURE.items():
-            counted = Fraction(limit) * found[name].whole[2] / WHOLE
+            counted = Fraction(limit) * found[name].whole[0] / WHOLE
             assert (
                 Fraction(epsilon) * (1 - Fraction(1, 2**52)) <= counted <= Fraction(epsilon) * (1 + Fraction(1, 2**50))
             )
             assert found[name].version == (3 if name == "tax" else 2)
         with ledger.store.snapshot() as snapshot:
             blocks = {block: used for (name, block), used in snapshot.blocks().items() if name == "wards"}
-        assert blocks["north"][2] == 3 * WHOLE // 8
-        assert blocks["south"][2] is None  # a Gaussian was released of it
-        assert found["wards"].peak[2] is None
+        assert blocks["north"][0] == 3 * WHOLE // 8
+        assert blocks["south"][0] is None  # a Gaussian was released of it
+        assert found["wards"].peak[0] is None
         assert [len(found[name].whole) for name in ("lab", "school", "clinic")] == [2, 2, 2]
-        shares = {name: max(units[0], units[1]) / WHOLE for name in SHARES if (units := found[name].used)}
+        shares = {name: max(found[name].used[-2:]) / WHOLE for name in SHARES}  # of the order and of δ-parts
         assert shares == pytest.approx(SHARES)
 
 
@@ -137,8 +137,8 @@ def test_what_pure_epsilon_still_admits_is_granted_and_the_first_filter_goes_on_
         with ledger.reserve("swaps", half, analyst="amina", operation="new") as grant:
             grant.commit(1)
         total = totals(ledger)["swaps"]
-        assert total.whole[0] > WHOLE  # one Rényi order would have refused it
-        assert total.whole[2] == 7 * WHOLE // 8
+        assert total.whole[1] > WHOLE  # one Rényi order would have refused it
+        assert total.whole[0] == 7 * WHOLE // 8
         with pytest.raises(BudgetExceeded, match=r"ε: 0\.500 requested, 0\.125 left"):
             ledger.reserve("swaps", half, analyst="amina")
         with pytest.raises(BudgetExceeded):
@@ -160,7 +160,7 @@ def test_each_block_has_a_way_of_its_own_and_the_whole_one_for_all(second):
     half = PureDP(epsilon=0.5)
     with Ledger.open(second) as ledger:
         ledger.reserve("wards", half, analyst="amina", operation="north", blocks=["north"])  # by pure ε
-        assert totals(ledger)["wards"].peak[0] > WHOLE
+        assert totals(ledger)["wards"].peak[1] > WHOLE
         for blocks in (["south"], ["north", "south"], []):  # south has the Rényi order alone
             with pytest.raises(BudgetExceeded):
                 ledger.reserve("wards", half, analyst="amina", blocks=blocks)
@@ -179,8 +179,8 @@ def test_what_was_reserved_before_gives_back_what_its_entry_says(second):
         before = totals(ledger)["tax"].whole
         ledger.refund("t6", reason="never ran")
         after = totals(ledger)["tax"].whole
-        assert after[0] < before[0]
-        assert after[1:] == before[1:]
+        assert after[1] < before[1]
+        assert (after[0], after[2]) == (before[0], before[2])
         assert ledger.verify().valid
 
 
@@ -196,10 +196,10 @@ def test_what_was_reserved_before_may_go_on(second):
 def test_an_event_without_pure_epsilon_ends_that_filter_for_ever(second):
     with Ledger.open(second) as ledger:
         ledger.reserve("swaps", Gaussian(noise_multiplier=1000), analyst="amina", operation="q")
-        assert totals(ledger)["swaps"].whole[2] is None
+        assert totals(ledger)["swaps"].whole[0] is None
         ledger.refund("q", reason="never ran")
         ledger.raise_budget("swaps", swaps(epsilon=20.0), reason="more")
-        assert totals(ledger)["swaps"].whole[2] is None
+        assert totals(ledger)["swaps"].whole[0] is None
         assert ledger.remaining("swaps").measure == "rdp"
         assert ledger.verify().valid
 
@@ -246,7 +246,7 @@ def with_tax(**changes):
 
 
 def of_another_limit(joined):
-    return with_tax(definition=joined["tax"]["definition"].replace('"pure":2.0', '"pure":20.0'))(joined)
+    return with_tax(definition=joined["tax"]["definition"].replace('"epsilon":2.0', '"epsilon":20.0'))(joined)
 
 
 WRONG = {

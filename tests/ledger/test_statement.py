@@ -62,9 +62,12 @@ def test_a_refusal_says_what_would_fit(ledger):
 
 def test_a_refusal_speaks_of_parts_where_the_measure_is_no_price(ledger):
     ledger.create_budget("clinic", Budget(epsilon=1, delta=1e-6))
-    with pytest.raises(BudgetExceeded) as refused:
+    with pytest.raises(BudgetExceeded, match=r"ε: 4\.00 requested, 1\.00 left, short by 3\.00"):
         ledger.reserve("clinic", PureDP(epsilon=4), analyst="amina")
-    assert "% of it requested, 100 % left, short by" in refused.value.what
+    ledger.reserve("clinic", PureDP(epsilon=0.01) * 222, analyst="amina")  # more than pure ε and whole events hold
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve("clinic", PureDP(epsilon=0.01) * 300, analyst="amina")
+    assert "% of it requested, 49.9 % left, short by" in refused.value.what
     assert "divergence" not in refused.value.what
 
 

@@ -132,7 +132,7 @@ def least_noise(standing: Standing) -> str:
         >>> from sitr.ledger.keeper import Keeper
         >>> keeper = Keeper.of(Budget(epsilon=1.0, delta=1e-6))
         >>> least_noise(Standing(keeper, keeper.nothing))
-        'Gaussian(noise_multiplier=4.56)'
+        'Laplace(noise_multiplier=1.00)'
     """
     filter = standing.filter.serving()
     left = filter.remaining()[filter.parameter]
