@@ -277,10 +277,9 @@ def _noisier(event: Event, factor: float) -> Event | None:
         parts = [(_noisier(part, factor), count) for part, count in event.events]
         return None if any(part is None for part, _ in parts) else Composed(tuple(parts))  # type: ignore[arg-type]
     given = event.parameters()
-    for name, inside in given.items():
-        if isinstance(inside, Event):
-            noisier = _noisier(inside, factor)
-            return None if noisier is None else type(event)(**{**given, name: noisier})
+    if "event" in given:  # a sample, a batch, a pass
+        inner = _noisier(given["event"], factor)
+        return None if inner is None else type(event)(**{**given, "event": inner})
     more = {name: NOISIER[name](value, factor) for name, value in given.items() if name in NOISIER}
     return type(event)(**{**given, **more}) if more else None
 
