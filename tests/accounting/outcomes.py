@@ -404,6 +404,35 @@ class Sampled(Continuous):
         return self.inside.cells(above).sampled(float(self.rate))
 
 
+@dataclass(frozen=True)
+class Batched(Continuous):
+    """What dominates a continuous law on a batch without replacement, under replace-one (THEORY 2.8)."""
+
+    inside: Continuous
+    rate: object
+
+    def profile(self, epsilon):
+        if epsilon < 0:
+            value = -MP.expm1(epsilon) + MP.exp(epsilon) * self.profile(-epsilon)[0]
+        else:
+            value = self.rate * max(self.inside.profile(MP.log1p(MP.expm1(epsilon) / self.rate)))
+        return value, value
+
+    def cells(self, above):
+        assert above
+        return mirrored(self.inside.cells(above).sampled(float(self.rate)))
+
+
+def mirrored(pairs):
+    """What P is likelier to produce, and its mirror image; the rest has no loss (THEORY 2.8)."""
+    kept = pairs.p > pairs.q
+    p, q = np.append(pairs.p[kept], pairs.q[kept]), np.append(pairs.q[kept], pairs.p[kept])
+    rest = 1 - pairs.p_only - p.sum()
+    some = rest > (0 if pairs.is_exact else TINY)
+    p, q = (np.append(side, [rest] if some else []) for side in (p, q))
+    return Pairs(p, q, pairs.p_only, pairs.p_only)
+
+
 # --- One side of a truth ----------------------------------------------------------------------------------------------
 
 
@@ -448,6 +477,17 @@ class Side:
         if not side.is_exact and rate < FINEST:
             return Side(EVERYTHING if self.above else NOTHING, None, self.above)
         return Side(side.pairs.sampled(rate), None, self.above)
+
+    def batched(self, rate):
+        """On a batch without replacement, of what is equal in both orders; from below, one order throughout."""
+        if rate == 1 or not self.above:
+            return self.sampled(rate)
+        if self.whole is not None and self.pairs.p.size == 1 and not (self.pairs.p_only or self.pairs.q_only):
+            return replace(self, whole=Batched(self.whole, MP.mpf(rate)))
+        side = self.cut()
+        if not side.is_exact and rate < FINEST:
+            return Side(EVERYTHING, None, True)
+        return Side(mirrored(side.pairs.sampled(rate)), None, True)
 
     def cut(self):
         """With the continuous law cut into cells."""

@@ -66,6 +66,9 @@ def parse(text):
     def value(node):
         if isinstance(node, ast.Constant):
             return Fraction(ast.get_source_segment(text, node))
+        if isinstance(node, ast.Call) and node.func.id == "shuffled_epochs":
+            inside, epochs = (value(a) for a in node.args)
+            return [e._replace(count=e.count * int(epochs)) for e in inside]
         if isinstance(node, ast.Call):
             return [Event(node.func.id, tuple(value(a) for a in node.args))]
         left, right = value(node.left), value(node.right)
@@ -172,6 +175,10 @@ def profile(event, eps):
         if event.kind == "laplace":
             return -((eps - top) / 2).expm1()
         return ((top / 2).exp() - (eps / 2).exp()) ** 2 / top.expm1()
+    if event.kind == "sampled_without_replacement":  # for eps >= 0 (THEORY 2.8)
+        (base,), n, batch = event.args
+        rate = ball(batch) / ball(n)
+        return rate * profile(base, (1 + eps.expm1() / rate).log())
     infinite, atoms = atoms_of(event)
     return infinite + sum((positive_part(p - eps.exp() * p * (-loss).exp()) for loss, p in atoms), arb(0))
 
@@ -990,6 +997,11 @@ def sampled_gaussian(sigma, rate, count=1):
     return f"poisson_sampled(gaussian({sigma}), {rate})" + (f" * {count}" if count > 1 else "")
 
 
+def batch(inside, n, size):
+    """The text of an event on a batch without replacement."""
+    return f"sampled_without_replacement({inside}, {n}, {size})"
+
+
 A1 = sampled_gaussian("1.1", "256/60000", 14062)
 MIX = total(
     [sampled_gaussian(decimal(80 + 2 * j, 100), decimal(1 + j % 5, 1000)) for j in range(50)]
@@ -1031,6 +1043,14 @@ SINGLE = [
         "sampled response", "single", "poisson_sampled(randomized_response(0.9), 0.05)", "staircase", ("1e-2", "1e-6")
     ),
     Case("sampled exponential", "single", "poisson_sampled(exponential(1), 0.1)", "closed", ("1e-2", "1e-6")),
+    Case("batch gaussian", "single", batch("gaussian(1)", 10000, 100), "closed", ("1e-3", *DEEP), (("0.1", ""),)),
+    Case("batch gaussian tiny rate", "single", batch("gaussian(0.7)", 10**9, 7), "closed", ("1e-9", "1e-12", "1e-30")),
+    Case("batch gaussian third", "single", batch("gaussian(2)", 3, 1), "closed", ("1e-2", *MIDDLE)),
+    Case("batch laplace", "single", batch("laplace(1)", 60000, 256), "closed", ("1e-3", "1e-6", "1e-12")),
+    Case("passes gaussian", "single", "shuffled_epochs(gaussian(4), 10)", "closed", ("1e-2", *MIDDLE)),
+    Case(
+        "passes response", "lattice", "shuffled_epochs(randomized_response(0.6) * 2, 20)", "staircase", ("1e-2", "1e-6")
+    ),
 ]
 GAUSSIANS = [
     Case("tiny sigma x1e6", "gaussian", "gaussian(0.02) * 1000000", "closed", ("1e-2", "1e-6", "1e-30")),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sitr.accounting import Composed, orders
+from sitr.accounting import Composed, batches, orders, parts
 from sitr.accounting.events import mechanisms
 from sitr.accounting.losses import pairs
 from sitr.accounting.losses.atoms import Atoms
@@ -133,6 +133,45 @@ def test_a_planted_fault_is_found_within_a_hundred_trees(planting, plant):
     campaign = Campaign(seconds=None)
     found = (campaign.run(seed, deepest=1, laws_too=False) or campaign.failures for seed in range(HUNDRED))
     assert any(failure.kind.startswith("false") for failures in found for failure in failures)
+
+
+def orders_apart(planting):
+    """Batches are composed in each order by itself, as Poisson samples may be (THEORY 2.8)."""
+    planting.setattr(batches, "batch_part", parts.sampled_part)
+
+
+def smaller_batches(planting):
+    """The rate of a batch is squared."""
+    original = batches.batch_part
+    planting.setattr(batches, "batch_part", lambda inside, q: original(inside, q * q))
+
+
+def one_pass_less(planting):
+    """A pass over the data is forgotten."""
+    fewer = property(lambda self: tuple((part, n * max(self.epochs - 1, 1)) for part, n in self.event.parts))
+    planting.setattr(batches.ShuffledEpochs, "parts", fewer)
+
+
+def twice_the_crowd(planting):
+    """Reports are said to hide among twice as many."""
+    original = batches.shuffled_above
+    planting.setattr(batches, "shuffled_above", lambda epsilon, k, n: original(epsilon, k, 2 * n))
+
+
+@pytest.mark.parametrize("plant", [orders_apart, smaller_batches, one_pass_less, twice_the_crowd])
+def test_a_planted_fault_of_a_crowd_is_found_within_a_hundred_trees(planting, plant):
+    plant(planting)
+    campaign = Campaign(seconds=None)
+    runs = (campaign.run(seed, deepest=1, laws_too=False, crowds=1.0) or campaign.failures for seed in range(HUNDRED))
+    assert any(failure.kind.startswith("false") for failures in runs for failure in failures)
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 20))
+def test_no_crowd_is_answered_falsely(seed):
+    campaign = Campaign(seconds=None)
+    for each in range(seed, seed + 20):
+        campaign.run(each, deepest=1, laws_too=each % 5 == 0, crowds=1.0)
+    assert not campaign.failures, "\n".join(map(str, campaign.failures))
 
 
 def test_a_failure_is_shrunk(planting):

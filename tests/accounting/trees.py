@@ -52,13 +52,18 @@ class Tree:
             return accounting.Composed(tuple((tree.event(), count) for tree, count in self.inside))
         named = dict(self.arguments)
         for tree, _ in self.inside:
-            named["formula" if self.kind == "Renyi" else "event"] = tree.event()
+            named[self._place] = tree.event()
         return getattr(accounting, self.kind)(**named)
+
+    @property
+    def _place(self):
+        """The argument that is the event inside."""
+        return {"Renyi": "formula", "ShuffledReports": "local"}.get(self.kind, "event")
 
     def __str__(self):
         if self.kind == "Composed":
             return "(" + " + ".join(str(tree) + (f" * {n}" if n > 1 else "") for tree, n in self.inside) + ")"
-        shown = [f"{'formula' if self.kind == 'Renyi' else 'event'}={tree}" for tree, _ in self.inside]
+        shown = [f"{self._place}={tree}" for tree, _ in self.inside]
         shown += [f"{name}={_text(value)}" for name, value in self.arguments]
         return f"{self.kind}({', '.join(shown)})"
 
@@ -258,6 +263,28 @@ def rare_steps(draw: Drawing) -> Tree:
     return Tree("Composed", (), ((step, draw.count()), (leaf(draw), draw.random.choice([1, 1, 2, 5]))))
 
 
+PURE = ("RandomizedResponse", "PureDP", "Laplace", "DiscreteLaplace", "Exponential")
+
+
+def crowded(draw: random.Random, whole: Tree, people: int | None = None) -> Tree:
+    """The same tree where people are replaced and their number stays: batches and passes for samples, shuffled reports.
+
+    `people` is how many there are, where that is settled.
+    """
+    n = people or draw.choice([1, 2, 3, 4, 5, 10, 100, 201, 10**4, 10**6])
+    if whole.kind == "PoissonSampled" and draw.random() < 0.75:
+        n = people or (10**15 if whole["sampling_prob"] < 1e-6 else n)
+        batch = min(max(round(whole["sampling_prob"] * n), 1), n)
+        inside = crowded(draw, whole.inside[0][0], batch)
+        return Tree("SampledWithoutReplacement", (("n", n), ("batch", batch)), ((inside, 1),))
+    if whole.kind == "PoissonSampled":
+        inside = crowded(draw, whole.inside[0][0])
+        return Tree("ShuffledEpochs", (("epochs", draw.choice([1, 2, 7, 100, 10**9])),), ((inside, 1),))
+    if whole.kind in PURE and n <= 10**9 and draw.random() < 0.5:
+        return Tree("ShuffledReports", (("n", n),), ((whole, 1),))
+    return Tree(whole.kind, whole.arguments, tuple((crowded(draw, inner, people), n) for inner, n in whole.inside))
+
+
 # --- Questions --------------------------------------------------------------------------------------------------------
 
 
@@ -313,8 +340,11 @@ def _asked_delta(draw):
     return draw.rounded(draw.logs(1e-12, 0.3))
 
 
-def drawn(seed: int, deepest: int = 3) -> tuple[Tree, list[Question], Drawing]:
-    """The tree of a seed, what is asked of it, and the numbers that are left to draw."""
-    draw = Drawing(seed)
+def drawn(seed: int, deepest: int = 3, crowds: float = 0.15) -> tuple[Tree, list[Question], Drawing]:
+    """The tree of a seed, what is asked of it, and the numbers that are left to draw; a share of trees are crowds."""
+    draw, apart = Drawing(seed), random.Random(f"crowd {seed}")
     depth = min(draw.random.choice([0, 1, 1, 1, 2, 2, 3]), deepest)
-    return tree(draw, depth), questions(draw), draw
+    whole = tree(draw, depth)
+    if apart.random() < crowds:
+        whole = crowded(apart, whole)
+    return whole, questions(draw), draw

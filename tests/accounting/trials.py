@@ -27,6 +27,7 @@ MOST_BYTES = 2**30
 NEAR = MP.mpf(10) ** -40  # relative error of what is computed at 100 digits, by far
 ROUNDING = MP.mpf(10) ** -9  # allowed to floats that are no brackets
 ORDERS = (1.0, 1.5, 2.0, 8.0, 64.0)
+HIDING = ("PoissonSampled", "SampledWithoutReplacement", "ShuffledReports")  # who costs no more than what is inside
 ANYWAY = ("epsilon", "delta", "tradeoff", "bad_outcome", "infinite_mass")  # answered for every event
 
 
@@ -65,9 +66,9 @@ class Campaign:
     slowest: list[Call] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
-    def run(self, seed, deepest=3, laws_too=True):
+    def run(self, seed, deepest=3, laws_too=True, **shares):
         """Put the tree of one seed to the accountant; laws and calibrations take as long as all the questions."""
-        tree, questions, draw = drawn(seed, deepest)
+        tree, questions, draw = drawn(seed, deepest, **shares)
         try:
             tree.event()
         except SitrError:  # a count beyond what is accepted, say
@@ -275,6 +276,8 @@ def is_known(tree):
     for inner in tree.walk():
         if inner.kind == "PoissonSampled" and inner.inside[0][0].kind == "Composed":
             return False
+        if inner.kind in ("SampledWithoutReplacement", "ShuffledReports"):
+            return False
     loose = CLAIMS | {"Exponential", "DiscreteGaussian"}
     counts = (count for inner in tree.walk() for _, count in inner.inside)
     reach = (inner.get("sensitivity", 1) for inner in tree.walk())
@@ -387,7 +390,7 @@ def parts_cost_less(tree, epsilon, ask):
     whole = ask(tree.event(), "delta", epsilon)
     for inner, _ in tree.inside:
         part = ask(inner.event(), "delta", epsilon)
-        less, more = (whole, part) if tree.kind == "PoissonSampled" else (part, whole)
+        less, more = (whole, part) if tree.kind in HIDING else (part, whole)
         if less.lower > more.upper:
             yield "broken law", f"delta({epsilon!r}) is {whole}, and of the part {inner} it is {part}"
 
@@ -461,6 +464,8 @@ class Calibrated:
 
     def judge(self, tree, meter):
         event, target = tree.event(), {"epsilon": self.epsilon, "delta": self.delta}
+        if self.parameter == "rate" and event.adjacency == "replace_one":
+            raise Refused
         if self.parameter == "count":
             found = meter.call(lambda: accounting.calibrate_count(event, **target))
             made = Tree("Composed", (), ((tree, found.value),))

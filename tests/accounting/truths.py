@@ -32,6 +32,8 @@ MOST_COUNT = 5000  # repetitions, beyond which only Gaussian noise is followed
 CANCELLING = 700  # digits, where small differences are taken of numbers near one
 LOG_DELTAS = (-0.3, -1.0, -3.0, -7.0, -14.0, -21.0, -28.0, -45.0)  # at which a claim is converted
 BOTH = (False, True)
+FEW_REPORTS = 6  # of which every number is followed
+MOST_PURE = 100.0  # an ε of reports that 100 digits hold
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,17 @@ def _side(tree, group, above):
     if tree.kind == "Composed":
         parts = [_repeated(_side(inner, group, above), count) for inner, count in tree.inside]
         return _all(parts, above)
+    if tree.kind == "ShuffledEpochs":
+        return _repeated(_side(tree.inside[0][0], group, above), tree["epochs"])
     if group > 1:
         return _grown(tree, group, above)
     if tree.kind == "PoissonSampled":
         return _side(tree.inside[0][0], 1, above).sampled(tree["sampling_prob"])
+    if tree.kind == "SampledWithoutReplacement":
+        rate = MP.mpf(tree["batch"]) / tree["n"]
+        return _in_both_orders(_side(tree.inside[0][0], 1, above)).batched(rate)
+    if tree.kind == "ShuffledReports":
+        return _reports_above(tree) if above else _reports_below(tree)
     if tree.kind in CLAIMS:
         return Side(_implied(tree), None, True) if above else _member(tree)
     return _known(tree, above)
@@ -191,6 +200,70 @@ def discrete_normal(scale, shift, above):
 
 def _coarse(above):
     return Side(EVERYTHING if above else NOTHING, None, above)
+
+
+# --- Crowds -----------------------------------------------------------------------------------------------------------
+
+
+def _in_both_orders(side):
+    """From above, the worst of both orders: one who is replaced may be either of the two."""
+    if not side.above or side.whole is not None:
+        return side.cut() if side.above and side.pairs.p.size > 1 else side
+    rows = side.pairs
+    if not rows.is_exact:
+        images = [np.sort(rows.p), np.sort(rows.q)]
+        equal = rows.p.size and np.allclose(*images, rtol=1e-6, atol=0) and rows.p_only == rows.q_only
+        return side if equal else Side(EVERYTHING, None, True)
+    if rows.p.size and sorted(rows.p) == sorted(rows.q) and rows.p_only == rows.q_only:
+        return side
+    losses = [abs(loss) for loss in (MP.log(p / q) for p, q in zip(rows.p, rows.q, strict=True))]
+    points = [(loss, max(rows.delta(loss), rows.swapped.delta(loss))) for loss in (MP.mpf(0), *losses)]
+    return Side(guaranteed(points), None, True)
+
+
+def _response_of(tree):
+    """k and p of reports by randomized response, or of the worst pure ones from two values; None for others."""
+    local = tree.inside[0][0]
+    if local.kind == "RandomizedResponse":
+        return local["k"], MP.mpf(local["p"])
+    if local.kind == "PureDP" and local["epsilon"] < MOST_PURE:
+        return 2, 1 / (1 + MP.exp(-MP.mpf(local["epsilon"])))
+    return None
+
+
+def _reports_above(tree):
+    """The reports themselves, which are only shuffled; of a few, the pair that counts what looks alike (THEORY 2.9)."""
+    response, n = _response_of(tree), tree["n"]
+    if response is None or n > FEW_REPORTS or response[0] > 4:
+        return _side(tree.inside[0][0], 1, True)
+    k, p = response
+    r = (1 - p) / (k - 1)
+    if k > 2 and p < r:
+        return _side(tree.inside[0][0], 1, True)
+    growth = max(p / r, r / p)
+    label, rows = 1 / (growth + k - 1), []
+    for first, second, neither in itertools.product(range(n + 1), repeat=3):
+        own = n - first - second - neither
+        if own < 0 or (k == 2 and neither) or own == n:
+            continue
+        ways = math.factorial(n)
+        for number in (first, second, neither, own):
+            ways //= math.factorial(number)
+        mass = ways * label ** (first + second) * ((k - 2) * label) ** neither * (1 - k * label) ** own / n
+        rows.append((mass * (growth * first + second + neither), mass * (first + growth * second + neither)))
+    return Side(Pairs.exact(rows), None, True)
+
+
+def _reports_below(tree):
+    """Reports of the value that differs are counted; all others hold one that it differs from."""
+    response, n = _response_of(tree), tree["n"]
+    if response is None or n > MOST_TERMS // 2:
+        return Side(NOTHING)
+    k, p = response
+    r = (1 - p) / (k - 1)
+    same = [MP.mpf(math.comb(n - 1, x)) * r**x * (1 - r) ** (n - 1 - x) for x in range(n)]
+    laws = [[a * (1 - own) + b * own for a, b in zip([*same, 0], [0, *same], strict=True)] for own in (p, r)]
+    return Side(Pairs.exact(zip(*laws, strict=True)))
 
 
 # --- Claims: mechanisms that meet them --------------------------------------------------------------------------------
@@ -352,6 +425,11 @@ def infinite_masses(tree):
         forward, backward = infinite_masses(tree.inside[0][0])
         rate = MP.mpf(tree["sampling_prob"])
         return rate * forward, backward if rate == 1 else MP.mpf(0)
+    if tree.kind == "SampledWithoutReplacement":
+        both, rate = infinite_masses(tree.inside[0][0]), MP.mpf(tree["batch"]) / tree["n"]
+        return both if rate == 1 else (rate * max(both),) * 2
+    if tree.kind == "ShuffledEpochs":
+        return tuple(-MP.expm1(_log_rest(mass, tree["epochs"])) for mass in infinite_masses(tree.inside[0][0]))
     if tree.kind in CLAIMS:
         own = MP.mpf(tree.get("delta", 0.0))
         inner = max(infinite_masses(tree.inside[0][0])) if tree.inside else MP.mpf(0)

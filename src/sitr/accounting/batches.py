@@ -7,7 +7,7 @@ what is run inside.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from .. import _validate
 from ..errors import InvalidArgument, NoSuchGuarantee
 from ..units import join
-from .events import MOST_COUNT, Composed, Event, PureDP, RandomizedResponse
+from .events import MOST_COUNT, Composed, Event, PureDP, RandomizedResponse, Renyi
 from .losses.law import Pair, rounded_up
 from .losses.shuffled import counted_beneath, shuffled_above, shuffled_beneath
 from .parts import Parts, batch_part
@@ -180,7 +180,7 @@ def _shuffled_pair(local: Event, n: int) -> Pair:
         beneath = shuffled_beneath(float(epsilon.lower), known, n)
     else:
         beneath = counted_beneath(float(local.delta(0).lower), n)
-    return Pair(above.forward, above.backward, beneath)
+    return replace(above, beneath=beneath)
 
 
 def _require_event(name: str, value: Any) -> None:
@@ -195,9 +195,11 @@ def _replace_one(event: Event, inside: Event) -> Any:
 
 
 def _sizes(event: Event) -> Iterator[int]:
-    """Yield the sizes of the crowds that an event speaks of."""
+    """Yield the sizes of the crowds that an event is run on; what is inside of a pass has batches of its own."""
     if isinstance(event, (SampledWithoutReplacement, ShuffledReports)):
         yield event.n
     elif isinstance(event, Composed):
         for inner, _ in event.events:
             yield from _sizes(inner)
+    elif isinstance(event, Renyi) and event.formula is not None:
+        yield from _sizes(event.formula)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import NoSuchGuarantee
 from .batch_mix import BatchMix
+from .engines.closed import closed_form
 from .engines.delta import Finite, Found, Total
 from .engines.lattice import AtomSum, enumerated
 from .engines.line import Line, choose_grid
@@ -191,9 +192,9 @@ def _profile_pair(parts: tuple[tuple[Pair, int], ...]) -> Pair:
 def _profile_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> list[Total]:
     """Bound δ at each ε from above, to about GOAL."""
     few = enumerated(mix)
-    if few is not None:
-        atoms = AtomSum(*few)
-        bounds = np.array([atoms.upper(float(e)) for e in epsilons])
+    exact = closed_form(mix) if few is None else AtomSum(*few)
+    if exact is not None:
+        bounds = np.array([exact.upper(float(e)) for e in epsilons])
     else:
         blocks = [_block_above(mix, block, typical, share) for block in np.array_split(epsilons, BLOCKS)]
         bounds = np.where(epsilons < mix.largest, np.concatenate(blocks), 0.0)

@@ -20,7 +20,7 @@ PROBES = (0.12345, 0.23456)  # values that every real parameter takes, and nobod
 WHOLE_PROBES = (2, 3)
 NOISE = {"noise_multiplier": 1e-4, "scale": 1e-2}  # and the least of each
 MOST_NOISE = 1e12
-WHOLE = ("count", "k", "sensitivity")
+WHOLE = ("count", "k", "sensitivity", "n", "batch", "epochs")
 ROUNDED = {"noise_multiplier": rounded_up, "scale": rounded_up, "sampling_prob": rounded_down}
 
 

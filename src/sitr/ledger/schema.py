@@ -124,7 +124,7 @@ entry = Table(
     sqlite_strict=True,
 )
 
-# In units of 2^-60 of each limit of its filters (decision 0006, 0021), null for what is dead. `whole` was spent on the
+# In units of 2^-60 of each limit of its filters (decisions 0006, 0022), null for what is dead. `whole` was spent on the
 # whole dataset; `peak` is the most of each that any block has used besides.
 budget = Table(
     "budget",

@@ -10,12 +10,14 @@ but for a factor, with E = e^ε0:
 That is one coin with a bias of (E-1) B/2G among B coins. More bias makes the pair worse and more coins make it better,
 as either is undone by post-processing; both orders are equal, and δ(ε), ε ≥ 0, is convex in D and in N. So numbers of
 coins are taken together with the fewest coins and the largest bias among them, and D and N are spread to few values
-with the same mean: that is how millions of reports become a thousand atoms, from above. From below it is the other way.
+with the same mean, or N to less: that is how millions of reports become a thousand atoms, from above. From below it is
+the other way round.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +34,7 @@ ENOUGH = 100.0  # the same for what lies beneath, which leaves it out
 REMAINDER = 1e-299  # more than all of the rare together
 FINE = 4.0  # standard deviations within which nodes are close to each other
 FENCES = np.array([-14.0, -5.0, -1.5, 1.5, 5.0, 14.0])  # standard deviations of the other blankets
+ROUGH = 0.02  # standard deviations by which their number may be rounded down
 
 
 class Law(NamedTuple):
@@ -76,17 +79,22 @@ class Crowd(NamedTuple):
         return law.weighted((1 + self.growth / 2) * law.values + (self.n - law.values) * self.rest)
 
     def blankets(self, coins: int) -> Law:
-        """Return the number of other blankets beside so many coins; in a large crowd it is spread to few values."""
+        """Return the number of other blankets beside so many coins; in a large crowd, of a few less, on few values."""
         if not self.rest:
             return Law(np.zeros(1), np.ones(1))
-        trials = self.n - coins
-        law = binomial(trials, self.rest)
-        law = law.weighted((1 + self.growth / 2) * coins + law.values)
         if self.n <= FEW:
-            return law
-        least, most = law.values[0], law.values[-1]
-        inner = trials * self.rest + math.sqrt(trials * self.rest * (1 - self.rest)) * FENCES
-        return law.spread(np.unique([least, *np.clip(inner, least, most), most]))
+            law = binomial(self.n - coins, self.rest)
+            return law.weighted((1 + self.growth / 2) * coins + law.values)
+        step = 1 + int(ROUGH * math.sqrt(self.n * self.rest * (1 - self.rest)))
+        return _fenced(max(self.n - -(-coins // step) * step, 0), self.rest)
+
+
+@lru_cache(maxsize=16)
+def _fenced(trials: int, p: float) -> Law:
+    law = binomial(trials, p)
+    least, most = law.values[0], law.values[-1]
+    inner = trials * p + math.sqrt(trials * p * (1 - p)) * FENCES
+    return law.spread(np.unique([least, *np.clip(inner, least, most), most]))
 
 
 class Group(NamedTuple):
