@@ -10,7 +10,7 @@ from types import FunctionType
 import pytest
 
 from sitr import accounting
-from sitr.accounting import Event, Filter, bracket, calibration, curve, filters, theorems
+from sitr.accounting import Event, Filter, allowances, bracket, calibration, curve, divergent, filters, theorems
 from sitr.accounting.curve import Answers
 from sitr.accounting.events import claims, event, mechanisms
 
@@ -32,6 +32,7 @@ PUBLIC = [
     "Guarantees",
     "Laplace",
     "LossDistribution",
+    "MaximallyDivergent",
     "Odometer",
     "PoissonSampled",
     "PrivacyProfile",
@@ -45,12 +46,14 @@ PUBLIC = [
     "ZeroConcentrated",
     "abadi_gaussian_delta",
     "abadi_gaussian_noise",
+    "allowance",
     "calibrate",
     "calibrate_count",
     "calibrate_noise",
     "calibrate_queries",
     "calibrate_sampling_prob",
     "choose_filter",
+    "classical_allowance",
     "classical_gaussian_noise",
     "compose",
     "error_of_noise",
@@ -149,7 +152,9 @@ def test_the_theorems_are_exactly_these():
     assert theorems.__all__ == THEOREMS
 
 
-@pytest.mark.parametrize("module", [bracket, calibration, claims, curve, event, filters, mechanisms, theorems])
+@pytest.mark.parametrize(
+    "module", [allowances, bracket, calibration, claims, curve, divergent, event, filters, mechanisms, theorems]
+)
 def test_nothing_public_is_left_out(module):
     exported = set(theorems.__all__ if module is theorems else accounting.__all__)
     defined = {

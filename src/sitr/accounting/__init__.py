@@ -10,6 +10,7 @@ Example:
 """
 
 from . import theorems
+from .allowances import allowance, classical_allowance
 from .bracket import Bracket
 from .calibration import (
     Calibration,
@@ -27,6 +28,7 @@ from .calibration import (
     split_budget,
 )
 from .curve import Curve
+from .divergent import MaximallyDivergent
 from .events import (
     ApproximateDP,
     Composed,
@@ -78,6 +80,7 @@ __all__ = [
     "Guarantees",
     "Laplace",
     "LossDistribution",
+    "MaximallyDivergent",
     "Odometer",
     "PoissonSampled",
     "PrivacyProfile",
@@ -91,12 +94,14 @@ __all__ = [
     "ZeroConcentrated",
     "abadi_gaussian_delta",
     "abadi_gaussian_noise",
+    "allowance",
     "calibrate",
     "calibrate_count",
     "calibrate_noise",
     "calibrate_queries",
     "calibrate_sampling_prob",
     "choose_filter",
+    "classical_allowance",
     "classical_gaussian_noise",
     "compose",
     "error_of_noise",
