@@ -10,7 +10,7 @@ from types import FunctionType
 import pytest
 
 from sitr import accounting
-from sitr.accounting import Event, Filter, batches, bracket, calibration, curve, theorems
+from sitr.accounting import Event, Filter, allowances, batches, bracket, calibration, curve, divergent, theorems
 from sitr.accounting.curve import Answers
 from sitr.accounting.events import claims, event, mechanisms
 from sitr.accounting.filters import filter as base
@@ -34,6 +34,7 @@ PUBLIC = [
     "Guarantees",
     "Laplace",
     "LossDistribution",
+    "MaximallyDivergent",
     "Odometer",
     "PoissonSampled",
     "PrivacyProfile",
@@ -53,6 +54,7 @@ PUBLIC = [
     "ZeroConcentrated",
     "abadi_gaussian_delta",
     "abadi_gaussian_noise",
+    "allowance",
     "calibrate",
     "calibrate_count",
     "calibrate_noise",
@@ -60,6 +62,7 @@ PUBLIC = [
     "calibrate_sampling_prob",
     "choose_filter",
     "choose_union",
+    "classical_allowance",
     "classical_gaussian_noise",
     "compose",
     "error_of_noise",
@@ -165,7 +168,10 @@ def test_the_theorems_are_exactly_these():
 
 @pytest.mark.parametrize(
     "module",
-    [batches, bracket, calibration, claims, curve, event, mechanisms, base, single, whole, union, odometer, theorems],
+    [
+        *(allowances, batches, bracket, calibration, claims, curve, divergent, event, mechanisms, theorems),
+        *(base, single, whole, union, odometer),
+    ],
 )
 def test_nothing_public_is_left_out(module):
     exported = set(theorems.__all__ if module is theorems else accounting.__all__)

@@ -108,6 +108,51 @@ class TestCountingQueries:
             assert ratio[rule][0] == pytest.approx(row[rule][0] / row["cdp"][0], rel=1e-6)
 
 
+class TestQueryAllowances:
+    def test_formulas(self):
+        table = numbers.query_allowances(counts=[1, 50])
+        assert table["basic"] == pytest.approx([1, 1 / 50])
+        assert table["classical"] == pytest.approx(1 / np.sqrt(2 * math.log(1e6) * table["count"]))
+
+    def test_theorems_allow_less_than_the_exact_answer(self):
+        table = numbers.query_allowances(counts=[1, 8, 100])
+        for lower, higher in (("basic", "exact"), ("advanced", "advanced_tanh"), ("advanced_tanh", "exact")):
+            assert np.all(table[lower] <= table[higher] * (1 + 1e-6))
+        assert np.all(table["exact"] <= table["laplace"] * (1 + 1e-6))
+
+
+class TestLossTails:
+    def test_each_bound_lies_above_what_it_bounds(self):
+        table = numbers.loss_tails(losses=[0, 0.5, 1, 3, 6])
+        chain = ("delta", "pair_lower", "pair_upper", "upper", "renyi", "concentrated")
+        for lower, higher in itertools.pairwise(chain):
+            assert np.all(table[lower] <= table[higher] * (1 + 1e-9)), higher
+
+    def test_the_bound_of_seed_000(self):
+        mean, spread = 100 * (0.1 + math.expm1(-0.1)), 1.0
+        table = numbers.loss_tails(losses=[mean + 2 * spread, mean + 4 * spread])
+        assert table["concentrated"] == pytest.approx([math.exp(-2), math.exp(-8)])
+
+
+class TestMaximallyDivergent:
+    def test_a_reduced_pair_is_a_chord_above_the_profile(self):
+        table = numbers.divergent_profiles(epsilons=[0, 0.3, 0.7, 1])
+        for mechanism in ("laplace", "exponential"):
+            own, reduced = table[mechanism], table[f"{mechanism}_reduced"]
+            assert reduced[0] == pytest.approx(own[0])
+            assert np.all(own[1:3] < reduced[1:3])
+            assert reduced == pytest.approx(own[0] * (math.e - np.exp(table["epsilon"])) / math.expm1(1), abs=1e-12)
+            assert np.all(reduced <= table["antipodal"] * (1 + 1e-9) + 1e-14)
+
+    def test_means(self):
+        table = numbers.divergent_means(epsilons=[0.1, 1, 5])
+        epsilons = table["epsilon"]
+        assert table["antipodal"] == pytest.approx(epsilons * np.tanh(epsilons / 2))
+        assert table["laplace_reduced"] == pytest.approx(epsilons * -np.expm1(-epsilons / 2))
+        for lower, higher in itertools.pairwise(("laplace", "laplace_reduced", "antipodal", "halved", "advanced")):
+            assert np.all(table[lower] < table[higher])
+
+
 class TestGroupPrivacy:
     def test_one_person_is_at_the_target(self):
         for event in (numbers.GROUP_GAUSSIAN, numbers.GROUP_SAMPLED):

@@ -10,6 +10,7 @@ Example:
 """
 
 from . import theorems
+from .allowances import allowance, classical_allowance
 from .batches import SampledWithoutReplacement, ShuffledEpochs, ShuffledReports
 from .bracket import Bracket
 from .calibration import (
@@ -28,6 +29,7 @@ from .calibration import (
     split_budget,
 )
 from .curve import Curve
+from .divergent import MaximallyDivergent
 from .events import (
     ApproximateDP,
     Composed,
@@ -83,6 +85,7 @@ __all__ = [
     "Guarantees",
     "Laplace",
     "LossDistribution",
+    "MaximallyDivergent",
     "Odometer",
     "PoissonSampled",
     "PrivacyProfile",
@@ -102,6 +105,7 @@ __all__ = [
     "ZeroConcentrated",
     "abadi_gaussian_delta",
     "abadi_gaussian_noise",
+    "allowance",
     "calibrate",
     "calibrate_count",
     "calibrate_noise",
@@ -109,6 +113,7 @@ __all__ = [
     "calibrate_sampling_prob",
     "choose_filter",
     "choose_union",
+    "classical_allowance",
     "classical_gaussian_noise",
     "compose",
     "error_of_noise",

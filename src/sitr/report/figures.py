@@ -69,7 +69,7 @@ def write_figures(
 
     Example:
         >>> len(FIGURES)
-        7
+        10
     """
     chosen = [_validate.choice("formats", name, FORMATS) for name in formats]
     require_matplotlib()
@@ -298,6 +298,70 @@ def _draw_counting_queries(table: Table, ratios: Table) -> Figure:
     return figure
 
 
+def _draw_query_allowances(table: Table) -> Figure:
+    title = "What each of k queries may have, ε = 1 and δ = 10⁻⁶ in all (Dwork and Rothblum 2016)"
+    figure, axes = empty_figure(title, (10, 4.6), 1, 2)
+    curves = (
+        ("basic", "basic: ε/k", GREY, ":"),
+        ("advanced", "Dwork–Rothblum–Vadhan", VERMILION, "--"),
+        ("advanced_tanh", "mean loss ε tanh(ε/2)", SKY, "-"),
+        ("classical", r"rule of thumb: $\varepsilon\,/\sqrt{2k\,\ln(1/\delta)}$", ORANGE, "-."),
+        ("exact", "exact, any pure queries", BLACK, "-"),
+        ("laplace", "exact, Laplace noise", GREEN, "--"),
+    )
+    left, right = axes[0]
+    for column, label, colour, dash in curves:
+        left.loglog(table["count"], table[column], dash, color=colour, label=label)
+        right.semilogx(table["count"], table[column] / table["exact"], dash, color=colour)
+    left.set(title="ε of each query", xlabel="number of queries k", ylabel="ε, nats")
+    right.set(title="relative to the exact ε", xlabel="number of queries k", ylabel="ratio", ylim=(0, None))
+    _legend(figure, 3, left)
+    return figure
+
+
+def _draw_loss_tails(table: Table) -> Figure:
+    title = "How probable a privacy loss above x is: 100 releases with Laplace noise, λ = 10"
+    figure, axes = empty_figure(title, (10, 4.7))
+    curves = (
+        ("concentrated", r"concentrated DP: $e^{-t^2/2}$ (Dwork and Rothblum 2016)", VERMILION, "--"),
+        ("renyi", "Rényi curve, best order", BLUE, "-."),
+        ("upper", "all neighbours and analysts", BLACK, "-"),
+        ("pair_upper", "neighbours farthest apart, exact", GREEN, "-"),
+        ("delta", "δ(x)", GREY, ":"),
+    )
+    for column, label, colour, dash in curves:
+        axes[0, 0].semilogy(table["loss"], table[column], dash, color=colour, label=label)
+    axes[0, 0].set(xlabel="privacy loss x, nats", ylabel="probability of a larger one", xlim=(0, None), ylim=(1e-13, 2))
+    _legend(figure, 3, axes[0, 0])
+    return figure
+
+
+def _draw_maximally_divergent(profiles: Table, means: Table) -> Figure:
+    title = "Any pair, reduced to one with losses −ε, 0 and ε alone (Dwork and Rothblum 2016)"
+    figure, axes = empty_figure(title, (10, 4.7), 1, 2)
+    left, right = axes[0]
+    curves = (
+        ("antipodal", "no outcome of loss 0: randomized response", BLACK, "-"),
+        ("laplace_reduced", "Laplace noise, reduced", BLUE, "--"),
+        ("laplace", "Laplace noise", BLUE, "-"),
+        ("exponential_reduced", "exponential mechanism, reduced", GREEN, "--"),
+        ("exponential", "exponential mechanism", GREEN, "-"),
+    )
+    for column, label, colour, dash in curves:
+        left.plot(profiles["epsilon"], profiles[column], dash, color=colour, label=label)
+        if column in means.columns:
+            right.semilogx(means["epsilon"], means[column] / means["epsilon"], dash, color=colour)
+    for column, label, colour, dash in (
+        ("advanced", r"bound of 2010: $\varepsilon(e^{\varepsilon}-1)$", VERMILION, ":"),
+        ("halved", r"halved: $\varepsilon(e^{\varepsilon}-1)/2$", ORANGE, "-."),
+    ):
+        right.semilogx(means["epsilon"], means[column] / means["epsilon"], dash, color=colour, label=label)
+    left.set(title="privacy profile, pure ε = 1", xlabel="ε, nats", ylabel="δ", xlim=(0, None), ylim=(0, None))
+    right.set(title="mean loss, in parts of ε", xlabel="pure ε, nats", ylabel="mean loss / ε", ylim=(0, 1.1))
+    _legend(figure, 3, left, right)
+    return figure
+
+
 def _draw_group_privacy(table: Table) -> Figure:
     figure, axes = empty_figure("Group privacy: ε = 1 at δ = 10⁻⁶ for one person, s people together", (10, 4.7), 1, 2)
     left, right = axes[0]
@@ -353,6 +417,11 @@ FIGURES: dict[str, Picture] = {
     "advanced-composition": Picture({"": numbers.advanced_composition}, _draw_advanced_composition),
     "counting-queries": Picture(
         {"": numbers.counting_queries, "-by-delta": numbers.counting_noise_ratio}, _draw_counting_queries
+    ),
+    "query-allowances": Picture({"": numbers.query_allowances}, _draw_query_allowances),
+    "loss-tails": Picture({"": numbers.loss_tails}, _draw_loss_tails),
+    "maximally-divergent": Picture(
+        {"-profiles": numbers.divergent_profiles, "-means": numbers.divergent_means}, _draw_maximally_divergent
     ),
     "group-privacy": Picture({"": numbers.group_privacy}, _draw_group_privacy),
     "dp-sgd": Picture({"-profile": numbers.training_profile, "-tradeoff": numbers.training_tradeoff}, _draw_training),

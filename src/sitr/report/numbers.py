@@ -18,16 +18,21 @@ from numpy.typing import ArrayLike, NDArray
 from ..accounting import (
     ApproximateDP,
     Concentrated,
+    Exponential,
     Gaussian,
     Laplace,
+    MaximallyDivergent,
     PoissonSampled,
     PureDP,
     RandomizedResponse,
     Renyi,
     ZeroConcentrated,
+    allowance,
+    calibrate_noise,
+    classical_allowance,
+    classical_gaussian_noise,
     theorems,
 )
-from ..accounting.calibration import calibrate_noise, classical_gaussian_noise
 
 PROBABILITIES = (1e-6, 1e-3, 1e-1)  # Pr[f(D) ∈ S] of Figure 2
 TRAINING = PoissonSampled(Gaussian(noise_multiplier=1.1), sampling_prob=256 / 60000) * 14062  # 60 passes over 60,000
@@ -38,12 +43,18 @@ BAD_OUTCOME_COUNTS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, *range(40, 101, 10), *r
 COMPOSED_COUNTS = (*range(1, 20), *range(20, 401, 4))
 QUERY_COUNTS = (1, 2, 3, 5, 7, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000, 2000, 3000, 5000, 7000, 10000)
 QUERY_DELTAS = np.geomspace(1e-2, 1e-12, 41)
+ALLOWANCE_COUNTS = (1, 2, 3, 5, 7, 10, 12, 14, 17, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)
+TAIL_LOSSES = np.linspace(0, 7, 43)
+PROFILE_EPSILONS = np.linspace(0, 1.1, 56)
+MEAN_EPSILONS = np.geomspace(0.05, 5, 41)
 GROUP_SIZES = range(1, 13)
 TRAINING_DELTAS = np.geomspace(1e-1, 1e-12, 45)
 TRAINING_ERRORS = np.concatenate([[0.0], np.geomspace(1e-4, 0.04, 13), np.linspace(0.05, 1.0, 39)])
 
 COMPOSED_EPSILON = 0.25
 COUNTING_EPSILON = 0.5
+ALLOWED_EPSILON = 1.0
+TAILED = Laplace(noise_multiplier=10) * 100
 DELTA = 1e-6
 # For one person, each of these is (1, 1e-6)-DP and no better; the tests hold them to it.
 GROUP_GAUSSIAN = Gaussian(noise_multiplier=4.22468)
@@ -287,6 +298,104 @@ def _counting_noise(delta: float) -> tuple[float, float, float]:
     exact = calibrate_noise(Gaussian, epsilon=COUNTING_EPSILON, delta=delta).value
     tail = math.sqrt(-2 * math.log(delta)) / COUNTING_EPSILON
     return exact, tail, classical_gaussian_noise(COUNTING_EPSILON, delta)
+
+
+def query_allowances(counts: Iterable[int] = ALLOWANCE_COUNTS) -> Table:
+    """Return the ε that each of `count` queries may have under (1, 1e-6)-DP in all (seed 000; THEORY 4.10).
+
+    `basic` divides; `classical` is ε/√(2k ln(1/δ)), a rule of thumb; `advanced` and `advanced_tanh` are theorems;
+    `exact` is for any pure queries, and `laplace` for Laplace noise.
+
+    Args:
+        counts: Numbers of queries.
+
+    Example:
+        >>> row = query_allowances(counts=[100])
+        >>> [row[rule].round(5).item() for rule in ("basic", "advanced", "classical", "exact", "laplace")]
+        [0.01, 0.01838, 0.01902, 0.02401, 0.0241]
+    """
+    named = (theorems.basic, theorems.advanced, theorems.advanced_tanh)
+    rows = []
+    for count in counts:
+        by_theorem = (allowance(count, epsilon=ALLOWED_EPSILON, delta=DELTA, theorem=theorem) for theorem in named)
+        classical = classical_allowance(count, epsilon=ALLOWED_EPSILON, delta=DELTA)
+        exact = allowance(count, epsilon=ALLOWED_EPSILON, delta=DELTA)
+        rows.append((count, *by_theorem, classical, exact, _laplace_allowance(count)))
+    return Table(("count", "basic", "advanced", "advanced_tanh", "classical", "exact", "laplace"), tuple(rows))
+
+
+def _laplace_allowance(count: int) -> float:
+    """The ε of each of `count` releases with Laplace noise."""
+    return 1 / calibrate_noise(lambda noise: Laplace(noise) * count, epsilon=ALLOWED_EPSILON, delta=DELTA).value
+
+
+def loss_tails(losses: ArrayLike = TAIL_LOSSES) -> Table:
+    """Return the chance of a privacy loss above x, of 100 releases with Laplace noise, λ = 10 (seed 000; THEORY 1.6).
+
+    `pair_...` is the chance itself, for neighbours who are farthest apart in every release; `upper` holds for all
+    neighbours and analysts; `renyi` is Markov's bound for the best order, `concentrated` the bound e^{-t²/2} of seed
+    000, which begins at the mean; `delta` is δ(x), which counts a loss just above x for little.
+
+    Args:
+        losses: At least 0.
+
+    Example:
+        >>> row = loss_tails(losses=[4.0])
+        >>> [f"{row[name].item():.1e}" for name in ("delta", "pair_upper", "upper", "renyi", "concentrated")]
+        ['2.7e-05', '1.4e-04', '3.4e-04', '1.3e-03', '2.1e-03']
+    """
+    rows = []
+    for x in np.atleast_1d(np.asarray(losses, dtype=np.float64)).tolist():
+        pair = TAILED.loss_tail(x, order="forward")
+        bounds = (theorems.loss_tail_renyi(TAILED, x), theorems.loss_tail_concentrated(TAILED, x))
+        rows.append((x, TAILED.delta(x).upper, pair.lower, pair.upper, TAILED.loss_tail(x).upper, *bounds))
+    return Table(("loss", "delta", "pair_lower", "pair_upper", "upper", "renyi", "concentrated"), tuple(rows))
+
+
+def divergent_profiles(epsilons: ArrayLike = PROFILE_EPSILONS) -> Table:
+    """Return δ(ε) of Laplace noise and of the exponential mechanism at ε = 1, and of what they are reduced to.
+
+    `..._reduced` is the maximally divergent pair of the same largest loss and total variation: a chord of the profile,
+    in e^ε, from ε = 0 on; `antipodal` is the one without an outcome of loss 0 (seed 000; THEORY 3.7).
+
+    Args:
+        epsilons: At least 0.
+
+    Example:
+        >>> row = divergent_profiles(epsilons=[0.5])
+        >>> [row[pair].round(4).item() for pair in ("laplace", "laplace_reduced", "antipodal")]
+        [0.2212, 0.2449, 0.2876]
+    """
+    mechanisms = {"laplace": Laplace(noise_multiplier=1), "exponential": Exponential(epsilon=1)}
+    events = dict(mechanisms)
+    events |= {f"{name}_reduced": MaximallyDivergent.of_event(event).event for name, event in mechanisms.items()}
+    events["antipodal"] = MaximallyDivergent.antipodal(1.0).event
+    asked = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
+    columns = [event.delta(asked).upper.tolist() for event in events.values()]
+    return Table(("epsilon", *events), tuple(zip(asked.tolist(), *columns, strict=True)))
+
+
+def divergent_means(epsilons: ArrayLike = MEAN_EPSILONS) -> Table:
+    """Return the mean privacy loss of ε-DP mechanisms, and bounds on it (seed 000, "tight bounds"; THEORY 3.1, 3.7).
+
+    `advanced` is ε(e^ε - 1), `halved` half of it, `antipodal` the largest there is, ε tanh(ε/2); `laplace_reduced` is
+    εv for the total variation v of Laplace noise, and `laplace` its mean.
+
+    Args:
+        epsilons: In (0, 600].
+
+    Example:
+        >>> row = divergent_means(epsilons=[1.0])
+        >>> [row[name].round(4).item() for name in ("advanced", "halved", "antipodal", "laplace_reduced", "laplace")]
+        [1.7183, 0.8591, 0.4621, 0.3935, 0.3679]
+    """
+    rows = []
+    for epsilon in np.atleast_1d(np.asarray(epsilons, dtype=np.float64)).tolist():
+        laplace = Laplace(noise_multiplier=1 / epsilon)
+        bound = epsilon * math.expm1(epsilon)
+        pairs = MaximallyDivergent.antipodal(epsilon), MaximallyDivergent.of_event(laplace)
+        rows.append((epsilon, bound, bound / 2, *(pair.expected_loss for pair in pairs), laplace.expected_loss()))
+    return Table(("epsilon", "advanced", "halved", "antipodal", "laplace_reduced", "laplace"), tuple(rows))
 
 
 def group_privacy(sizes: Iterable[int] = GROUP_SIZES) -> Table:
