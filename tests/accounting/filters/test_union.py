@@ -208,7 +208,7 @@ def test_no_filter_would_admit_more_than_the_one_that_serves(events, event):
     best = book.serving(event)
     assert best.releases(event) == book.releases(event)
     for member, way in zip(book.members, book.ways, strict=True):
-        alone = member._with(tuple(book.used[position] for position in way))
+        alone = member.having(tuple(book.used[position] for position in way))
         if alone.tally(event)[0] is not None:
             assert alone.releases(event) <= best.releases(event)
 

@@ -153,11 +153,11 @@ class SingleFilter(Filter):
 
     @property
     def counted(self) -> tuple[int, int]:
-        """What was used of both limits, where a limit that is dead is used up.
+        """What was used of both limits, in units of 2^-60, where a limit that is dead is used up (THEORY 5.4).
 
         Example:
-            >>> PureFilter(epsilon=1.0).having((None, 5)).counted == (MOST, 5)
-            True
+            >>> [units / 2**60 for units in PureFilter(epsilon=1.0, delta=1e-6).having((2**58, 2**59)).counted]
+            [0.25, 0.5]
         """
         cost, mass = (MOST if used is None else used for used in self.used)
         return cost, mass
