@@ -20,6 +20,7 @@ from tests.ledger.cluster import database_of, shared
 GOLDEN = Path(__file__).parent / "golden"
 # What its tables say in units of 2^-60 of the limits, so far as that is not told by the events alone.
 SPENT = {"clinic": 0.375, "school": 0.00125, "tax": 24031000872920915 / 2**60 * 1.5351343280228522}
+LATER = ("declared(text, text[])",)  # functions that the first form did not have
 REQUEST = {"event": PureDP(epsilon=0.125), "analyst": "amina", "operation": "q-3"}
 
 
@@ -68,7 +69,7 @@ def test_the_owner_brings_a_book_forward_and_analysts_are_told_so(tmp_path):
     url = stores.fresh("postgresql", tmp_path)()
     shared().restore(url, (GOLDEN / "v1-postgresql.sql").read_text())
     analyst = f"late_{database_of(url)}"
-    allowed = [f"EXECUTE ON FUNCTION sitr.{function}" for function in FOR_ANALYSTS]
+    allowed = [f"EXECUTE ON FUNCTION sitr.{function}" for function in FOR_ANALYSTS if function not in LATER]
     granted = "; ".join(f"GRANT {right} TO {analyst}" for right in ["USAGE ON SCHEMA sitr", *allowed])
     shared().sql(f"CREATE ROLE {analyst} LOGIN; {granted}", database_of(url))
     with pytest.raises(NotPermitted, match=r"has form 1(.|\n)*let its owner open it"):
@@ -78,3 +79,4 @@ def test_the_owner_brings_a_book_forward_and_analysts_are_told_so(tmp_path):
         with ledger.reserve("clinic", PureDP(epsilon=0.125), analyst=analyst, operation="new") as grant:
             grant.commit("a")
         assert ledger.answer("new", analyst=analyst).value == "a"
+        assert ledger.terms("clinic", ["clinic"]) == {}  # by a function that came later, and was granted with the form

@@ -187,6 +187,12 @@ def _budget_words(record: dict[str, Any]) -> str:
     return f"{record['name']}: {promise}{reason}"
 
 
+def _terms_words(record: dict[str, Any]) -> str:
+    reason = f"{record['reason']}; " if "reason" in record else ""
+    by = f"{record['name']}, by {record['declaration']} version {record['version']}"
+    return f"{by}: {reason}{'; '.join(record['changes'])}"
+
+
 def _charge_words(record: dict[str, Any]) -> str:
     from ..accounting import Event
     from ..accounting.notation import event_text
@@ -199,6 +205,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "migrate": lambda record: f"from form {record['from']} to {record['to']}",
     "budget": _budget_words,
     "raise": _budget_words,
+    "declare": _terms_words,
     "reserve": _charge_words,
     "start": lambda record: "",
     "commit": lambda record: f"{record['bytes']} bytes of {record['media']}",

@@ -11,6 +11,7 @@ from ..accounting.filters import WHOLE
 from ..errors import SitrError
 from ..units import join
 from .budget import Budget
+from .change import Change, changed_terms, is_change
 from .entry import BEFORE_ALL, Entry, Head
 from .replay import Replay, event_of
 from .statement import Point, Statement, amounts, least_noise, rounded_share
@@ -21,12 +22,16 @@ class History:
 
     Attributes:
         promises: When it was promised and raised: (date, promise, reason).
+        changes: Everything that changed the promise since.
+        declared: By which declarations it is used: (name, version, date).
         points: What was left after everything that changed it.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.promises: list[tuple[str, str, str]] = []
+        self.changes: list[Change] = []
+        self.declared: dict[str, tuple[int, str]] = {}
         self.points: list[Point] = []
         self._replay = Replay()
         self._operations: set[str] = set()
@@ -44,7 +49,14 @@ class History:
             return
         account = self._replay.accounts[self.name]
         if entry.kind in ("budget", "raise"):
-            self.promises.append((entry.at, account.keeper.budget.promise, entry.record.get("reason", "")))
+            promise, reason = account.keeper.budget.promise, entry.record.get("reason", "")
+            self.promises.append((entry.at, promise, reason))
+            self.changes += [Change(entry.at, entry.kind, promise, reason)] if entry.kind == "raise" else []
+        if entry.kind == "declare":
+            self.declared[entry.record["declaration"]] = entry.record["version"], entry.at
+            self.changes += [changed_terms(entry)] if is_change(entry) else []
+            if not is_change(entry):
+                return
         left = rounded_share(max(WHOLE - max(account.used), 0), -math.inf)
         self.points.append(Point(entry.seq, entry.at, entry.kind, left))
 
@@ -62,6 +74,8 @@ class History:
             budget=account.keeper.budget,
             theorem=account.keeper.filter().theorem,
             promises=tuple(self.promises),
+            changes=tuple(self.changes),
+            declared=tuple((name, version, at) for name, (version, at) in self.declared.items()),
             spent=spent,
             remaining=remaining,
             fits=least_noise(account.keeper.filter(account.used)),
@@ -80,6 +94,8 @@ class History:
     def _concerns(self, entry: Entry) -> bool:
         if entry.kind in ("budget", "raise"):
             return bool(entry.record["name"] == self.name)
+        if entry.kind == "declare":
+            return bool(entry.record["name"] == self.name.partition("/")[0] and self.promises)
         if entry.kind == "reserve" and self.name in entry.record["budgets"]:
             self._operations.add(str(entry.operation))
             return True

@@ -38,6 +38,7 @@ from .replay import Fault, Replay
 from .request import Request
 from .statement import Amount, Statement, amounts, refusal
 from .store import Charge, Exceeded, Stale, Store, Total, Unfit, check_version
+from .terms import Recorded, Terms, check_apart, differences, latest, refused
 from .verification import Verification, verify
 
 REMEMBERED = 1000  # requests by many analysts, whose budgets are kept in memory
@@ -241,6 +242,58 @@ class Ledger:
                 f"the budget {name!r} was raised by another at this moment.", do="look again."
             ) from None
         self._marked(raised)
+
+    def declare(self, terms: Terms, *, reason: str | None = None) -> bool:
+        """Write down what the promise of a dataset depends on, as its owner; return whether anything was new.
+
+        Args:
+            terms: What a declaration says of the dataset.
+            reason: Why the promise is another than it was; needed where it is.
+
+        Raises:
+            DeclarationChanged: The book knows other terms, and no reason is given.
+            InvalidDeclaration: Another declaration of the book reads one of the sources, with another unit or budget.
+
+        Privacy: a promise to a unit means nothing without what a unit is, and where its rows are.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> terms = Terms("clinic", "clinic", 1, {"tables.visits.unit": "named by patient"})
+            >>> ledger.declare(terms), ledger.declare(terms)
+            (True, False)
+        """
+        self._total(key(terms.dataset))
+        reason = None if reason is None else _reason(reason)
+        for _ in range(TRIES):
+            entries = self.store.declared(None, ())
+            known = latest(entries)
+            before = known.get((terms.dataset, terms.declaration))
+            now, new = terms.completed(before), differences(known, terms)
+            if before is not None and before.knows(now):
+                return False
+            if new and reason is None:
+                raise refused(terms.dataset, new)
+            check_apart(known, now)
+            said = (new or []) + (before.settings_changed(now) if before else [])
+            try:
+                last = entries[-1].seq if entries else 0
+                self._marked(self.store.declare(now.body(said, reason if new else None), last))
+                return True
+            except Stale:
+                continue
+        raise LedgerUnavailable("declarations change faster than they can be written down.", do="ask again.")
+
+    def terms(self, declaration: str, datasets: Iterable[str]) -> dict[tuple[str, str], Recorded]:
+        """Return the terms that hold for a declaration, and for datasets, by dataset and declaration.
+
+        As an analyst of a ledger in PostgreSQL, one sees their digests.
+
+        Example:
+            >>> Ledger.open("memory://").terms("clinic", ["clinic"])
+            {}
+        """
+        return latest(self.store.declared(declaration, list(datasets)))
 
     def budgets(self) -> dict[str, Budget]:
         """Return all budgets by name; an analyst's share of "clinic" is "clinic/analyst/amina".

@@ -290,4 +290,34 @@ BEGIN
     WHERE a.operation = p_operation AND e.analyst = p_analyst AND (p_analyst = session_user OR sitr.is_owner());
 END $$;
 
+-- Entries of the terms of promises, by declaration or dataset; NULL: all of them, to an owner. Analysts, who hold the
+-- declaration, compare it with digests: what else an entry says is its owner's.
+CREATE OR REPLACE FUNCTION sitr.declared(p_declaration text, p_datasets text[]) RETURNS SETOF sitr.entry
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner boolean := sitr.is_owner();
+BEGIN
+    RETURN QUERY
+    SELECT e.seq, e.at, e.kind, e.operation, e.analyst,
+        CASE WHEN owner THEN e.body ELSE jsonb_build_object('name', said -> 'name', 'declaration', said -> 'declaration',
+            'version', said -> 'version', 'digests', said -> 'digests')::text END,
+        CASE WHEN owner THEN e.hash ELSE '' END
+    FROM (SELECT *, body::jsonb AS said FROM sitr.entry WHERE operation IS NULL AND kind = 'declare') AS e
+    WHERE said ->> 'declaration' = p_declaration OR said ->> 'name' = ANY (p_datasets) OR p_declaration IS NULL AND owner
+    ORDER BY e.seq;
+END $$;
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sitr FROM PUBLIC;
+
+-- Who could execute the functions of an earlier form may execute those of this one.
+DO $$
+DECLARE
+    analyst oid;
+BEGIN
+    FOR analyst IN
+        SELECT acl.grantee FROM pg_catalog.pg_proc AS p, pg_catalog.aclexplode(p.proacl) AS acl
+        WHERE p.oid = 'sitr.identity()'::pg_catalog.regprocedure AND acl.grantee NOT IN (0, p.proowner)
+    LOOP
+        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION <<functions>> TO %s', analyst::pg_catalog.regrole);
+    END LOOP;
+END $$;

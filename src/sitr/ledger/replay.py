@@ -13,6 +13,7 @@ from ..errors import InvalidRecord, LedgerDamaged, SitrError
 from .budget import TOLERANCE, Keeper, block_kinds, check_share, keys
 from .entry import KINDS, Entry, canonical, sha256
 from .store import Charge
+from .terms import Recorded, differences
 
 
 class Fault(Exception):
@@ -88,6 +89,7 @@ class Replay:
     def __init__(self, *, recount: bool = False) -> None:
         self.accounts: dict[str, Account] = {}
         self.operations: dict[str, Operation] = {}
+        self.terms: dict[tuple[str, str], Recorded] = {}
         self._recount = recount
 
     def apply(self, entry: Entry) -> None:
@@ -144,6 +146,16 @@ class Replay:
         account.whole = account.keeper.rescaled(account.whole, keeper)
         account.blocks = {name: account.keeper.rescaled(used, keeper) for name, used in account.blocks.items()}
         account.keepers.append(keeper)
+
+    def _declare(self, entry: Entry, record: dict[str, Any]) -> None:
+        now = Recorded.of(entry).terms
+        if now.dataset not in self.accounts or "/" in now.dataset:
+            raise Fault(f"there is no dataset {now.dataset!r} with a budget")
+        if record["digests"] | {"settings": ""} != now.record["digests"] | {"settings": ""}:
+            raise Fault("its digests are not of what it says")
+        if differences(self.terms, now) and not record.get("reason"):
+            raise Fault("it changes what the promise depends on, and gives no reason")
+        self.terms[now.dataset, now.declaration] = Recorded(record)
 
     def _reserve(self, entry: Entry, record: dict[str, Any]) -> None:
         operation = _named(entry)

@@ -23,11 +23,12 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # From a version to the next: each changes the tables in the transaction it is given; there was none before 1. Form 2
-# has the same tables and stricter functions in PostgreSQL, which are installed anew after every step.
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: lambda connection: None}
+# has the same tables and stricter functions in PostgreSQL, which are installed anew after every step; form 3 has
+# entries of terms.
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: lambda connection: None, 2: lambda connection: None}
 
 metadata = MetaData()
 UNITS = BigInteger().with_variant(Integer, "sqlite")  # STRICT tables know no BIGINT; SQLite's INTEGER has 64 bits

@@ -20,6 +20,7 @@ from ..accounting.filters import MOST, WHOLE, Filter, RDPFilter, ZCDPFilter
 from ..display import percent, reckoned, rounded_down, rounded_up, scientific
 from ..errors import BudgetExceeded, SitrError
 from .budget import Budget, Keeper
+from .change import Change
 from .entry import Head
 
 FIXED_IN_ADVANCE = "if this sequence had been fixed in advance"
@@ -76,6 +77,8 @@ class Statement:
         budget: Its promise.
         theorem: What allows the analyst to be fully adaptive.
         promises: When it was promised and raised: (date, promise, reason).
+        changes: Everything that changed the promise since: raises, and declarations that say it otherwise.
+        declared: The declarations that say what it depends on: (name, version, date).
         spent: By the filter, which enforces.
         remaining: By the filter.
         fits: The least noise of one release that still fits; empty where nothing does.
@@ -102,6 +105,8 @@ class Statement:
     budget: Budget
     theorem: str
     promises: tuple[tuple[str, str, str], ...]
+    changes: tuple[Change, ...]
+    declared: tuple[tuple[str, int, str], ...]
     spent: Amount
     remaining: Amount
     fits: str
@@ -123,7 +128,8 @@ class Statement:
         """Return names and what is said of them, rounded to the safe side."""
         rows = [("budget", self.name), ("promise", str(self.budget))]
         rows.append(("promised", f"{self.promises[0][1]} on {self.promises[0][0][:10]}"))
-        rows += [("raised", f"to {what} on {at[:10]}: {why}") for at, what, why in self.promises[1:]]
+        rows += [("declared", f"in {name}, version {version}, on {at[:10]}") for name, version, at in self.declared]
+        rows += [(change.verb, change.text) for change in self.changes]
         rows += [("spent", amount_text(self.spent, spent=True)), ("left", amount_text(self.remaining, spent=False))]
         rows.append(("fits", f"one {self.fits}" if self.fits else "nothing any more"))
         exact = f"ε = {rounded_up(self.exact.upper)} at δ = {scientific(self.exact_delta)} {FIXED_IN_ADVANCE}"

@@ -111,7 +111,7 @@ class Question:
         facts = database.facts(self.query.relation)
         forecast = self.forecast()
         found = explained(made, target, facts, forecast.remaining(made.event), queries, notes)
-        remarks = unlisted(self.query, database.declared)
+        remarks = database.hold_to_terms() + unlisted(self.query, database.declared)
         if NO_FIT in (after for _, after in found.remaining.values()):
             remarks += (f"This does not fit: {forecast.advice(target)}",)
         return replace(found, notes=(*found.notes, *remarks), lasting=not database.ledger.in_memory)
@@ -165,6 +165,7 @@ class Question:
 
         Raises:
             BudgetExceeded: It does not fit; nothing was charged.
+            DeclarationChanged: The promise was changed to another declaration meanwhile; nothing was charged.
             EngineFailed: The engine could not answer; on empty tables nothing was charged, later the charge stays.
             Cancelled: It was stopped; the charge stays.
 
@@ -172,6 +173,7 @@ class Question:
         """
         made, target = self._planned(epsilon, delta, rho)
         database = self.database
+        untold = database.hold_to_terms()  # again: an owner may have changed a promise since it was opened
         dropped = bounding(made, database.facts(self.query.relation))
         progress("rehearsing on empty tables")
         for tally in made.tallies:
@@ -194,7 +196,7 @@ class Question:
         with grant:
             answer = self._run(made, progress)
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
-            notes = (*dropped, *answer.notes, *(hint if before else ()))
+            notes = (*untold, *dropped, *answer.notes, *(hint if before else ()))
             lasting = not database.ledger.in_memory
             answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes, lasting=lasting)
             grant.commit(answer.to_dict() | {"asked": _recorded(asked)})
