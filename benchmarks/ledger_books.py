@@ -35,13 +35,13 @@ def long_book(path: Path, length: int) -> None:
         ledger.create_budget("clinic", Budget(epsilon=5.0))
         head, id, (total,) = ledger.head, ledger.id, ledger.store.totals(["clinic"])
         keeper = ledger._keepers(Request("clinic", EVENT, "amina", None, None, (), None))["clinic"][1]
-    cost, _ = keeper.units(EVENT)
+    operations = (length - head.seq) // 3
+    used = canonical([operations * units for units in keeper.units(EVENT)])
     driver = sqlite3.connect(path, isolation_level=None)
     driver.execute("BEGIN IMMEDIATE")
-    operations = (length - head.seq) // 3
     driver.executemany(ENTRY, _entries(id, head.hash, head.seq, operations, total.version, keeper))
     driver.executemany(ANSWER, ((f"q-{i}", "text/plain", b"42", None) for i in range(operations)))
-    driver.execute("UPDATE budget SET cost = ?", (cost * operations,))
+    driver.execute("UPDATE budget SET whole = ?", (used,))
     driver.execute("COMMIT")
     driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     driver.close()
@@ -95,10 +95,7 @@ def sqlite_pair(folder: Path) -> tuple[Step, Step]:
 
 def _bare_sqlite(driver: sqlite3.Connection) -> Step:
     operation_entries = "SELECT * FROM entry WHERE operation = ? ORDER BY seq"
-    grant = (
-        "UPDATE budget SET cost = cost + ?, delta = delta + ? WHERE name = ? AND version = ? "
-        "AND cost + ? + peak_cost <= ? AND delta + ? + peak_delta <= ?"
-    )
+    grant = "UPDATE budget SET whole = ? WHERE name = ? AND version = ? AND whole = ? AND peak = ?"
 
     def append(kind: str, operation: str, size: int) -> None:
         seq, before = driver.execute("SELECT seq, hash FROM entry ORDER BY seq DESC LIMIT 1").fetchone()
@@ -108,8 +105,9 @@ def _bare_sqlite(driver: sqlite3.Connection) -> Step:
     def step(turn: int) -> None:
         operation = f"q-{turn}"
         driver.execute("BEGIN IMMEDIATE")
-        driver.execute("SELECT * FROM budget WHERE name IN (?, ?)", ("clinic", "clinic/analyst/amina")).fetchall()
-        driver.execute(grant, (10, 0, "clinic", 1, 10, 2**60, 0, 2**60))
+        budgets = ("clinic", "clinic/analyst/amina")
+        ((whole, peak),) = driver.execute("SELECT whole, peak FROM budget WHERE name IN (?, ?)", budgets).fetchall()
+        driver.execute(grant, (f"[{10 * turn},0]", "clinic", 1, whole, peak))
         append("reserve", operation, 310)
         driver.execute("COMMIT")
         driver.execute("BEGIN IMMEDIATE")
@@ -144,8 +142,8 @@ def _bare_postgres(driver: Any) -> Step:
     lock = "SELECT id FROM sitr.book FOR UPDATE"
     state = "SELECT kind FROM sitr.entry WHERE operation = %s ORDER BY seq"
     grant = (
-        "UPDATE sitr.budget SET cost = cost + 10 "
-        "WHERE name = 'clinic' AND version = 1 AND cost + 10 + peak_cost <= 1152921504607895552"
+        "UPDATE sitr.budget SET whole[1] = whole[1] + 10 "
+        "WHERE name = 'clinic' AND version = 1 AND whole[1] + 10 + peak[1] <= 1152921504607895552"
     )
     append = (
         "INSERT INTO sitr.entry SELECT seq + 1, %s, %s, %s, 'amina', %s, encode(sha256(hash::bytea), 'hex') "

@@ -213,14 +213,14 @@ def test_a_budget_that_is_raised_while_it_is_charged(fresh, monkeypatch):
 
 
 def test_two_processes_bring_a_book_to_a_new_form_once(fresh, monkeypatch):
-    from sitr.ledger import schema
+    from sitr.ledger import migration, schema
 
     url, made = fresh(), []
     harness.prepare(url, 4)
     with Ledger.open(url) as old, Ledger.open(url) as older:
         form = schema.SCHEMA_VERSION
         monkeypatch.setattr(schema, "SCHEMA_VERSION", form + 1)
-        monkeypatch.setattr(schema, "MIGRATIONS", {form: lambda connection: made.append(1)})
+        monkeypatch.setattr(migration, "MIGRATIONS", {form: lambda connection: made.append(1)})
         old.store.migrate()
         older.store.migrate()
         assert made == [1]

@@ -201,8 +201,8 @@ FORGED = {
     "a share as a dataset": {"datasets": ["clinic/analyst/amina"], "budgets": {}},
     "a dataset twice": {"datasets": ["clinic", "clinic"]},
     "a block twice": {"blocks": ["a", "a"]},
-    "true for a number": {"budgets": {"clinic": {"cost": True, "delta": 0, "version": 1}}},
-    "a text for a number": {"budgets": {"clinic": {"cost": "1", "delta": 0, "version": 1}}},
+    "true for a number": {"budgets": {"clinic": {"units": [True, 0], "version": 1}}},
+    "a text for a number": {"budgets": {"clinic": {"units": ["1", 0], "version": 1}}},
     "no dataset": {"datasets": [], "budgets": {}},
 }
 
@@ -337,7 +337,10 @@ def test_a_driver_says_nothing_through_the_context_of_an_error(team):
 def test_a_cheap_reservation_by_hand_is_not_a_dear_grant(team, gateway):
     """The digest of a dear request on a cheap event, before the program that is trusted asks for it."""
     dear = Request("clinic", Laplace(noise_multiplier=1.5), team.amina, "q", None, (), None)
-    cheap = json.loads(body(clinic={"cost": 2**40})) | {"event": PureDP(epsilon=1e-6).to_dict(), "request": dear.digest}
+    cheap = json.loads(body(clinic={"units": [2**40, 0]})) | {
+        "event": PureDP(epsilon=1e-6).to_dict(),
+        "request": dear.digest,
+    }
     team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, json.dumps(cheap)])
     with team.ledger if gateway else team.open(team.amina) as ledger, pytest.raises(OperationTaken):
         ledger.reserve("clinic", dear.event, analyst=team.amina, operation="q")
@@ -346,7 +349,7 @@ def test_a_cheap_reservation_by_hand_is_not_a_dear_grant(team, gateway):
 def test_a_reservation_by_hand_that_is_too_cheap_is_not_gone_on_with(team):
     asked = Request("clinic", EVENT, team.amina, "q", None, (), None)
     cheap = {**by_hand(), **asked.about, "request": asked.digest}
-    cheap["budgets"] = {"clinic": {"cost": 1, "delta": 0, "version": 1}}
+    cheap["budgets"] = {"clinic": {"units": [1, 0], "version": 1}}
     team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, json.dumps(cheap)])
     for ledger in (team.ledger, team.open(team.amina)):
         with pytest.raises(AlreadySpent, match="charged otherwise"):
@@ -354,7 +357,7 @@ def test_a_reservation_by_hand_that_is_too_cheap_is_not_gone_on_with(team):
 
 
 def by_hand(**changes):
-    return {**json.loads(body(clinic={"cost": 2**40})), **changes}
+    return {**json.loads(body(clinic={"units": [2**40, 0]})), **changes}
 
 
 POISON = {
@@ -369,8 +372,8 @@ POISON = {
     "a dataset twice": by_hand(datasets=["clinic", "clinic"]),
     "a block twice": by_hand(blocks=["a", "a"]),
     "a number for a block": by_hand(blocks=[1]),
-    "a text for a cost": by_hand(budgets={"clinic": {"cost": "10", "delta": 0, "version": 1}}),
-    "true for a cost": by_hand(budgets={"clinic": {"cost": True, "delta": 0, "version": 1}}),
+    "a text for a cost": by_hand(budgets={"clinic": {"units": ["10", 0], "version": 1}}),
+    "true for a cost": by_hand(budgets={"clinic": {"units": [True, 0], "version": 1}}),
     "an event that is none": by_hand(event="laplace"),
     "a purpose that is a list": by_hand(purpose=["x"]),
 }
@@ -423,7 +426,7 @@ def test_a_bad_answer_hides_no_lost_end(team, tmp_path):
     file, anchor = tmp_path / ("0" * 64), tmp_path / "anchor"
     file.write_bytes(b"x")
     team.ledger.answers = tmp_path
-    team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"cost": 2**58})])
+    team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"units": [2**58, 0]})])
     team.as_amina("SELECT sitr.start('q', %s, %s)", [team.amina, json.dumps({"holder": sha256(b"h")})])
     done = json.dumps({"holder": "h", "sha256": "0" * 64, "bytes": 1, "media": "text/plain"})
     commit = "SELECT sitr.commit('q', %s, 'h', %s, 'text/plain', NULL, %s)"

@@ -10,7 +10,8 @@ from sitr.accounting import PureFilter, RDPFilter, ZCDPFilter
 from sitr.accounting.filters import WHOLE
 from sitr.errors import InvalidArgument, LedgerDamaged
 from sitr.ledger import Budget
-from sitr.ledger.budget import Keeper, key, keys
+from sitr.ledger.budget import key, keys
+from sitr.ledger.keeper import Keeper
 
 BUDGETS = [
     Budget(epsilon=1),
@@ -68,8 +69,8 @@ def test_records_that_are_no_budget(text):
 def test_a_raise_forgets_nothing(used, epsilon, factor):
     old, new = Keeper.of(Budget(epsilon=epsilon)), Keeper.of(Budget(epsilon=epsilon * factor))
     after = old.rescaled((used, 0), new)[0]
-    before = used * Fraction(old.filter().limit)
-    assert before <= after * Fraction(new.filter().limit) < before + Fraction(new.filter().limit)
+    before, limit = used * Fraction(old.filters.scale[0]), Fraction(new.filters.scale[0])
+    assert before <= after * limit < before + limit
 
 
 def test_names_of_budgets():

@@ -19,7 +19,7 @@ from sitr.errors import (
     UnknownName,
     WrongLedger,
 )
-from sitr.ledger import Budget, Ledger, schema
+from sitr.ledger import Budget, Ledger, migration, schema
 from sitr.ledger import answer as answer_module
 from sitr.ledger import grant as grant_module
 from sitr.release import Release
@@ -484,7 +484,7 @@ def test_a_newer_form_is_refused_and_an_older_one_is_brought_forward(fresh_durab
         ledger.create_budget("clinic", Budget(epsilon=8))
         ask(ledger)
     monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT_FORM)
-    monkeypatch.setattr(schema, "MIGRATIONS", {NEXT_FORM - 1: lambda connection: ran.append(1)})
+    monkeypatch.setattr(migration, "MIGRATIONS", {NEXT_FORM - 1: lambda connection: ran.append(1)})
     for _ in range(2):
         with Ledger.open(url) as ledger:
             assert ledger.verify().valid
@@ -504,7 +504,7 @@ def test_a_migration_that_fails_changes_nothing(fresh_durable, monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT_FORM)
-    monkeypatch.setattr(schema, "MIGRATIONS", {NEXT_FORM - 1: fails})
+    monkeypatch.setattr(migration, "MIGRATIONS", {NEXT_FORM - 1: fails})
     with pytest.raises(ZeroDivisionError):
         Ledger.open(url)
     monkeypatch.undo()

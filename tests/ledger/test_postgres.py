@@ -11,8 +11,8 @@ from sitr.accounting import PureDP
 from sitr.errors import AlreadyAnswered, InvalidArgument, LedgerDamaged
 from sitr.ledger import Budget, Ledger
 from sitr.ledger.answer import LARGE, LARGEST, MEDIA, OutOfReach
-from sitr.ledger.budget import Keeper
 from sitr.ledger.entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, chained, sha256
+from sitr.ledger.keeper import Keeper
 from sitr.ledger.request import Request, fits
 from tests.ledger import stores
 from tests.ledger.test_separation import EVENT, Team, body
@@ -76,7 +76,7 @@ def test_a_retry_goes_on_with_the_reservation_that_is_there(ledger):
 
 
 def test_no_reservation_by_hand_is_without_a_secret(team):
-    asked = json.loads(body(clinic={"cost": 2**58}))
+    asked = json.loads(body(clinic={"units": [2**58, 0]}))
     del asked["nonce"]
     others = ("", "0f" * 15, "0F" * 16, "g" * 32, 7, ["0f" * 16], "0f" * 16 + "\n")
     for wrong in (asked, *({**asked, "nonce": other} for other in others)):
@@ -132,7 +132,7 @@ def test_every_text_is_judged_as_python_judges_it(team):
 @pytest.mark.parametrize("what", ["operation", "purpose", "blocks", "datasets"])
 def test_no_name_by_hand_is_one_that_python_refuses(team, what):
     for name in ("", " a", "a\u200b", "a\u202eb", "a\u3164", "\U000e0100", "e\u0301", "\ue000", "x" * 201):
-        asked = json.loads(body(clinic={"cost": 2**58}))
+        asked = json.loads(body(clinic={"units": [2**58, 0]}))
         if what != "operation":
             asked[what] = name if what == "purpose" else [*asked[what], name]
         with pytest.raises(psycopg.Error) as caught:
@@ -144,7 +144,7 @@ def test_no_name_by_hand_is_one_that_python_refuses(team, what):
 
 
 def begin(team, operation="q"):
-    team.as_amina(RESERVE, [operation, team.amina, body(clinic={"cost": 2**58})])
+    team.as_amina(RESERVE, [operation, team.amina, body(clinic={"units": [2**58, 0]})])
     team.as_amina(START, [operation, team.amina, json.dumps({"holder": sha256(b"h")})])
 
 
@@ -254,13 +254,15 @@ RAW = {
     "a number of many digits": lambda text: text.replace("{", '{"x": ' + "9" * LONGEST_NUMBER + ", ", 1),
     "a number that is none": lambda text: text.replace(str(SMALL.at_epsilon), "NaN"),
     "a number beyond doubles": lambda text: text.replace(str(SMALL.at_epsilon), "1e400"),
-    "a minus": lambda text: text.replace('"cost": ', '"cost": -'),
-    "an exponent": lambda text: text.replace('"delta": 0', '"delta": 0e0'),
+    "a minus": lambda text: text.replace('"units": [', '"units": [-'),
+    "an exponent": lambda text: text.replace(", 0]", ", 0e0]"),
+    "a dead place": lambda text: text.replace(", 0]", ", null]"),
+    "spaces among units": lambda text: text.replace(", 0]", "\t, 0 \t]"),
     "a name twice": lambda text: text.replace(
         "{", '{"blocks": [7], "purpose": 7, "bytes": 7, "holder": 7, "nonce": 7, ', 1
     ),
     "a name twice, last": lambda text: text[:-1] + ', "nonce": "' + "ab" * 16 + '"}',
-    "a cost twice": lambda text: text.replace('"cost": ', '"cost": 1, "cost": '),
+    "units twice": lambda text: text.replace('"units": ', '"units": [1, 0], "units": '),
     "a name in code": lambda text: text.replace('"bytes"', r'"\u0062ytes"').replace('"nonce"', r'"\u006eonce"'),
     "half a character": lambda text: text.replace('"nonce"', r'"\ud800": 1, "nonce"'),
     "a zero": lambda text: text.replace('"clinic"', r'"cli\u0000nic"'),
@@ -310,7 +312,7 @@ def test_what_the_functions_accept_python_reads_and_verifies(team, tmp_path):
 
     for turn in range(700):
         operation = text_or(f"q{turn}" + chance.choice(["", "", *ODD]))
-        asked = {**json.loads(body(clinic={"cost": 2**48})), "event": SMALL.to_dict()}
+        asked = {**json.loads(body(clinic={"units": [2**48, 0]})), "event": SMALL.to_dict()}
         if not call(RESERVE, operation, text_or(team.amina), changed(chance, asked)):
             continue
         assert is_name(operation)
@@ -331,7 +333,7 @@ def test_what_the_functions_accept_python_reads_and_verifies(team, tmp_path):
         if entry.kind == "reserve":
             assert all(is_name(name) for name in (*entry.record["blocks"], *entry.record["datasets"]))
             assert entry.record["purpose"] is None or is_name(entry.record["purpose"])
-            if entry.record["event"] != SMALL.to_dict() or entry.record["budgets"]["clinic"]["cost"] < 2**48:
+            if entry.record["event"] != SMALL.to_dict() or entry.record["budgets"]["clinic"]["units"][0] < 2**48:
                 false.add(entry.seq)
         if entry.kind == "commit":
             try:
@@ -356,14 +358,14 @@ def test_depth_is_counted_alike(team, inner):
 
 
 def test_size_and_digits_are_counted_alike(team):
-    room = LONGEST_BODY - len(body(clinic={"cost": 2**50})) - len('"x": "", ')
+    room = LONGEST_BODY - len(body(clinic={"units": [2**50, 0]})) - len('"x": "", ')
     filled = ('"' + "a" * room + '"', '"' + "a" * (room + 1) + '"', "9" * 249, "9" * 250)
     for number, (inner, fit) in enumerate(zip(filled, (True, False, True, False), strict=True)):
         check_alike(team, f"q{number}", f'"event": {{"x": {inner}, ', fit)
 
 
 def check_alike(team, operation, odd, fit):
-    text = body(clinic={"cost": 2**50}).replace('"event": {', odd)
+    text = body(clinic={"units": [2**50, 0]}).replace('"event": {', odd)
     assert fits(json.loads(text), text) == fit
     if fit:
         team.as_amina(RESERVE, [operation, team.amina, text])
@@ -383,7 +385,7 @@ def test_a_server_that_went_on_from_an_older_copy_grants_nothing_to_whoever_know
         taken_out = "DELETE FROM sitr.entry WHERE operation = 'large'; DELETE FROM sitr.answer"
         for table in ("entry", "answer"):
             team.sql(team.owner, f"ALTER TABLE sitr.{table} DISABLE TRIGGER only_added_to")
-        team.sql(team.owner, f"{taken_out}; UPDATE sitr.budget SET cost = 0")
+        team.sql(team.owner, taken_out + "; UPDATE sitr.budget SET whole = '{0,0}'")
         for place in range(2):
             other.once("clinic", small, lambda: 2, analyst=team.badr, operation=f"after {place}")
         for _ in range(2):

@@ -8,8 +8,8 @@ from sitr.accounting import ZeroConcentrated
 from sitr.accounting.filters import MOST, WHOLE
 from sitr.errors import InvalidRecord, LedgerDamaged
 from sitr.ledger import Budget
-from sitr.ledger.budget import Keeper
 from sitr.ledger.entry import Entry, canonical, sha256
+from sitr.ledger.keeper import Keeper
 from sitr.ledger.replay import Fault, Replay, event_of
 
 BOTH = Budget(rho=8.0, delta=2.0**-10)
@@ -27,7 +27,7 @@ def budget(name="clinic", promise=BOTH, kind="budget", keeper=None):
 
 
 def reserve(operation, cost=0, delta=0, *, blocks=(), datasets=("clinic",), budgets=None, version=1, **about):
-    due = {"cost": cost, "delta": delta, "version": version}
+    due = {"units": [cost, delta], "version": version}
     record = {"blocks": list(blocks), "datasets": list(datasets), "event": EVENT.to_dict(), "purpose": None}
     return entry(
         "reserve",
@@ -129,7 +129,7 @@ def test_after_a_raise_what_is_used_rounds_up_and_what_is_given_back_rounds_down
     account = replay.accounts["clinic"]
     assert (account.version, account.keeper.budget.rho) == (2, 24.0)
     assert account.used == (34, 18)  # thirds of 101 and 52, up
-    assert [charge[1:4] for charge in replay.refunds("q1")] == [(2, 33, 16)]  # thirds of 100 and 50, down
+    assert [charge[1:3] for charge in replay.refunds("q1")] == [(2, (33, 16))]  # thirds of 100 and 50, down
     replay.apply(entry("refund", "q1", "amina", reason="x"))
     assert account.used == (1, 2)
     refused(replay, reserve("q3", 1, 1, blocks=blocks), "another version")

@@ -53,7 +53,7 @@ def team(tmp_path):
 
 
 def body(**charges):
-    due = {name: {"version": 1, "cost": 10, "delta": 0} | charge for name, charge in charges.items()}
+    due = {name: {"version": 1, "units": [10, 0]} | charge for name, charge in charges.items()}
     about = {"datasets": ["clinic"], "blocks": [], "purpose": None, "event": EVENT.to_dict()}
     return json.dumps({**about, "nonce": "0f" * 16, "request": sha256(b"r"), "budgets": due})
 
@@ -82,7 +82,9 @@ def test_no_table_is_open_to_an_analyst(team, table, statement):
         team.as_amina(statement.format(table))
 
 
-@pytest.mark.parametrize("column", ["sitr.budget SET cost = 0", "sitr.entry SET body = '{}'", "sitr.book SET id = 'x'"])
+@pytest.mark.parametrize(
+    "column", ["sitr.budget SET whole = '{0,0}'", "sitr.entry SET body = '{}'", "sitr.book SET id = 'x'"]
+)
 def test_nothing_is_changed_by_an_analyst(team, column):
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         team.as_amina(f"UPDATE {column}")
@@ -160,14 +162,25 @@ def test_nobody_leaves_out_a_share_of_their_own(team):
 @pytest.mark.parametrize(
     "charge",
     [
-        {"cost": -1},
-        {"delta": -1},
-        {"cost": 0},
-        {"cost": None},
-        {"cost": 1.5},
-        {"cost": 2**63},
+        {"units": [-1, 0]},
+        {"units": [10, -1]},
+        {"units": [0, 0]},
+        {"units": [None, 0]},
+        {"units": [1.5, 0]},
+        {"units": [2**63, 0]},
+        {"units": [2**61, 0]},
+        {"units": [10**240, 0]},
+        {"units": [10]},
+        {"units": [10, 0, 0]},
+        {"units": [[10, 0]]},
+        {"units": []},
+        {"units": "10"},
+        {"units": None},
+        {"cost": 10, "delta": 0, "units": 0},
         {"version": 2},
-        {"cost": 2**61},
+        {"version": "1"},
+        {"version": 1.0},
+        {"version": None},
     ],
 )
 def test_no_charge_by_hand_takes_less_than_nothing_or_too_much(team, charge):
@@ -177,7 +190,7 @@ def test_no_charge_by_hand_takes_less_than_nothing_or_too_much(team, charge):
 
 
 def test_verify_names_a_charge_by_hand_that_is_too_small(team):
-    team.as_amina("SELECT sitr.reserve('by hand', %s, %s)", [team.amina, body(clinic={"cost": 10})])
+    team.as_amina("SELECT sitr.reserve('by hand', %s, %s)", [team.amina, body(clinic={"units": [10, 0]})])
     found = team.ledger.verify()
     assert (found.valid, found.bad_entry) == (False, 3)
     assert "less than its event costs" in found.problem
@@ -190,7 +203,7 @@ def test_steps_by_hand_keep_their_order(team):
     for statement, said in ((start, begun), (commit, done)):
         with pytest.raises(psycopg.Error, match=r"not reserved|not started"):
             team.as_amina(statement, [team.amina, said])
-    team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"cost": 2**58})])
+    team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"units": [2**58, 0]})])
     with pytest.raises(psycopg.Error, match="under the name of the login"):
         team.as_amina(start, [team.badr, begun])
     with pytest.raises(psycopg.Error, match="no sha256"):
@@ -218,7 +231,7 @@ def test_a_session_cannot_make_charges_volatile(team):
     with psycopg.connect(team.url(team.amina)) as connection:
         connection.execute("SET synchronous_commit = off")
         connection.commit()
-        connection.execute("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"cost": 2**58})])
+        connection.execute("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"units": [2**58, 0]})])
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
         connection.commit()
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("off",)  # of its own work it decides
@@ -230,7 +243,7 @@ def test_functions_look_into_no_schema_of_the_callers(team):
         connection.execute("CREATE FUNCTION pg_temp.sha256(bytea) RETURNS bytea LANGUAGE sql AS 'SELECT ''x''::bytea'")
         connection.execute("CREATE TEMPORARY TABLE budget (name text)")
         connection.execute("SET search_path = pg_temp, pg_catalog")
-        connection.execute("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"cost": 2**58})])
+        connection.execute("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"units": [2**58, 0]})])
     assert team.ledger.verify()
 
 

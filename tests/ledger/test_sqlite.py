@@ -248,7 +248,7 @@ def test_an_answer_without_its_charge_or_its_date_is_damage(path):
 def test_delta_that_a_budget_never_had_is_damage(path):
     ledger = Ledger.open(path)
     with closing(sqlite3.connect(path)) as driver:
-        driver.execute("UPDATE budget SET delta = 5")
+        driver.execute("UPDATE budget SET whole = '[0,5]'")
         driver.commit()
     with pytest.raises(LedgerDamaged, match="without δ"):
         ledger.raise_budget("clinic", Budget(epsilon=16), reason="more")

@@ -6,9 +6,10 @@ from sqlalchemy import delete, event, insert
 from sitr.accounting import PureDP
 from sitr.errors import LedgerUnavailable
 from sitr.ledger import Budget, Ledger, schema
-from sitr.ledger.budget import Keeper
 from sitr.ledger.entry import Head
+from sitr.ledger.keeper import Keeper
 from sitr.ledger.store import PAGE_SIZE, Stale, Unfit
+from sitr.ledger.totals import Total
 
 ONE = PureDP(epsilon=1.0)
 
@@ -122,7 +123,7 @@ def test_a_step_that_fails_is_undone_and_the_next_one_is_made(clinic):
     """In every store: nothing of it is left, and no transaction is left open."""
     before = list(clinic.store.entries())
     with pytest.raises(Unfit):
-        clinic.store.create_budget("clinic", "{}", "{}")
+        clinic.store.create_budget(Total("clinic", 1, "{}", (0, 0), (0, 0)), "{}")
     with pytest.raises(ZeroDivisionError):
         _written_and_failed(clinic.store)
     assert list(clinic.store.entries()) == before
@@ -175,7 +176,7 @@ def test_a_step_on_a_budget_that_was_changed_meanwhile_changes_nothing(clinic):
     with pytest.raises(Stale):
         clinic.store.refund("q", "{}", [charge])
     with pytest.raises(Unfit):
-        clinic.store.create_budget("clinic", definition, "{}")
+        clinic.store.create_budget(known._replace(body=definition), "{}")
     with pytest.raises(Unfit):
         clinic.store.refund("none", "{}", [])
     assert clinic.store.all_totals() == before

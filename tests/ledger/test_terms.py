@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sitr.errors import DeclarationChanged, InvalidArgument, InvalidDeclaration, UnknownName
 from sitr.ledger import Budget
-from sitr.ledger.budget import Keeper
 from sitr.ledger.entry import LONGEST_BODY, canonical, chained
+from sitr.ledger.keeper import Keeper
 from sitr.ledger.replay import Fault, Replay
 from sitr.ledger.store import Stale
 from sitr.ledger.terms import PUBLIC, Recorded, Terms, changed

@@ -5,14 +5,15 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text, update
 
 from sitr.accounting import Gaussian, PureDP
 from sitr.accounting.filters import WHOLE
 from sitr.errors import LedgerDamaged, NotPermitted
-from sitr.ledger import Budget, Ledger, verification
+from sitr.ledger import Budget, Ledger, schema, verification
 from sitr.ledger.anchor import write_mark
 from sitr.ledger.entry import BEFORE_ALL, Entry, Head, canonical, entry_hash
+from sitr.ledger.totals import less, plus
 
 TABLES = ("entry", "budget", "block", "answer", "book")
 
@@ -56,6 +57,26 @@ def tamper(url, *statements):
                 connection.execute(text(statement[0]), statement[1])
 
 
+def retotal(url, table, column, change, **where):
+    """Change running totals by hand; `where` says of which rows."""
+    with Ledger.open(url) as ledger, ledger.store.transaction() as connection:
+        chosen = [table.c[name] == value for name, value in where.items()]
+        for row in connection.execute(select(table).where(*chosen)).all():
+            this = [key == row._mapping[key] for key in table.primary_key]
+            connection.execute(update(table).where(*this), {column: change(row._mapping[column])})
+
+
+def column_of(url, table, column, **where):
+    """What one row says."""
+    with Ledger.open(url) as ledger, ledger.store.connection() as connection:
+        chosen = [table.c[name] == value for name, value in where.items()]
+        return connection.execute(select(table.c[column]).where(*chosen)).scalar_one()
+
+
+def nothing(used):
+    return (0,) * len(used)
+
+
 def found(url, **options):
     with Ledger.open(url) as ledger:
         return ledger.verify(**options)
@@ -81,7 +102,7 @@ def with_body(entry, **changes):
 
 EDITS = {
     "a body": "UPDATE entry SET body = replace(body, '\"version\":1', '\"version\":2') WHERE seq = 4",
-    "a cost": "UPDATE entry SET body = replace(body, '\"cost\":', '\"cost\":1') WHERE seq = 4",
+    "a cost": "UPDATE entry SET body = replace(body, '\"units\":[', '\"units\":[1') WHERE seq = 4",
     "a time": "UPDATE entry SET at = '2020-01-01T00:00:00.000000+00:00' WHERE seq = 4",
     "an analyst": "UPDATE entry SET analyst = 'someone' WHERE seq = 4",
     "an operation": "UPDATE entry SET operation = 'other' WHERE seq = 4",
@@ -119,12 +140,12 @@ def test_entries_that_change_places(url):
 
 
 def test_totals_that_are_set_back(url):
-    tamper(url, "UPDATE budget SET cost = 0")
+    retotal(url, schema.budget, "whole", nothing)
     assert "the running total of the budget" in found(url).problem
 
 
 def test_totals_of_blocks_that_are_set_back(url):
-    tamper(url, "UPDATE block SET cost = 0")
+    retotal(url, schema.block, "used", nothing)
     assert "totals of blocks" in found(url).problem
     tamper(url, "DELETE FROM block")
     assert "totals of blocks" in found(url).problem
@@ -163,9 +184,9 @@ def test_a_tail_that_is_cut_off_with_totals_made_to_fit_is_told_by_the_anchor_al
     with Ledger.open(url) as ledger:
         entries = list(ledger.entries())
     last = [entry for entry in entries if entry.kind == "reserve"][-1]
-    paid = {name: due["cost"] for name, due in last.record["budgets"].items()}
-    cut = [f"UPDATE budget SET cost = cost - {cost} WHERE name = '{name}'" for name, cost in paid.items()]
-    tamper(url, f"DELETE FROM entry WHERE seq >= {last.seq}", *cut)
+    tamper(url, f"DELETE FROM entry WHERE seq >= {last.seq}")
+    for name, due in last.record["budgets"].items():
+        retotal(url, schema.budget, "whole", lambda used, due=due: less(used, due["units"]), name=name)
     told = found(url)
     assert told.valid
     assert "not anchored" in told.anchored
@@ -186,7 +207,7 @@ def charged_less(entries):
     """The first reservation pays one unit, and says so everywhere."""
     for entry in entries:
         if entry.operation == "q0" and entry.kind == "reserve":
-            due = {name: {**paid, "cost": 1} for name, paid in entry.record["budgets"].items()}
+            due = {name: {**paid, "units": [1, 0]} for name, paid in entry.record["budgets"].items()}
             entry = with_body(entry, budgets=due)
         yield entry
 
@@ -199,7 +220,7 @@ def change_of(kind, operation, **changes):
 
 
 def due(cost, version):
-    return {name: {"cost": cost, "delta": 0, "version": version} for name in ("clinic", "clinic/analyst/amina")}
+    return {name: {"units": [cost, 0], "version": version} for name in ("clinic", "clinic/analyst/amina")}
 
 
 RULES = {
@@ -213,7 +234,7 @@ RULES = {
         "less than nothing",
     ),
     "a budget that is left out": (
-        change_of("reserve", "q0", budgets={"clinic": {"cost": 2**56, "delta": 0, "version": 1}}),
+        change_of("reserve", "q0", budgets={"clinic": {"units": [2**56, 0], "version": 1}}),
         "does not charge all the budgets",
     ),
     "an event that a pure budget does not take": (
@@ -299,14 +320,17 @@ def test_progress_is_told(url, monkeypatch):
 
 def test_every_part_of_a_total_is_compared(url):
     """Of the budget and of its blocks, of either limit: nothing that a later charge would start from."""
-    for column in ("cost", "delta", "peak_cost", "peak_delta"):
-        tamper(url, f"UPDATE budget SET {column} = {column} + 1 WHERE name = 'clinic'")
-        assert "the running total of the budget 'clinic' is not" in found(url).problem
-        tamper(url, f"UPDATE budget SET {column} = {column} - 1 WHERE name = 'clinic'")
-    for column in ("cost", "delta"):
-        tamper(url, f"UPDATE block SET {column} = {column} + 1 WHERE budget = 'clinic'")
+    for column in ("whole", "peak"):
+        for place in ((1, 0), (0, 1), (0, None)):
+            before = column_of(url, schema.budget, column, name="clinic")
+            retotal(url, schema.budget, column, lambda used, place=place: plus(used, place), name="clinic")
+            assert "the running total of the budget 'clinic' is not" in found(url).problem
+            retotal(url, schema.budget, column, lambda _, before=before: before, name="clinic")
+    for place in ((1, 0), (0, 1), (None, 0)):
+        before = column_of(url, schema.block, "used", budget="clinic")
+        retotal(url, schema.block, "used", lambda used, place=place: plus(used, place), budget="clinic")
         assert "totals of blocks" in found(url).problem
-        tamper(url, f"UPDATE block SET {column} = {column} - 1 WHERE budget = 'clinic'")
+        retotal(url, schema.block, "used", lambda _, before=before: before, budget="clinic")
     tamper(url, "UPDATE budget SET version = 2 WHERE name = 'clinic'")
     assert "the budget 'clinic' is defined otherwise" in found(url).problem
     tamper(url, "UPDATE budget SET version = 1 WHERE name = 'clinic'")
@@ -319,7 +343,8 @@ def test_one_fault_hides_no_other(url):
         last = ledger.head.seq
     put = "INSERT INTO answer (operation, media, content) VALUES ('reserved', 'text/plain', :new)"
     rewritten(url, lambda entries: [*entries[:-1], replace(entries[-1], kind="open", operation=None, analyst=None)])
-    tamper(url, "UPDATE budget SET cost = 0", "DELETE FROM answer WHERE operation = 'q1'", (put, {"new": b"x"}))
+    retotal(url, schema.budget, "whole", nothing)
+    tamper(url, "DELETE FROM answer WHERE operation = 'q1'", (put, {"new": b"x"}))
     told = found(url)
     assert (told.valid, told.bad_entry) == (False, last)
     assert told.problem == f"entry {last} breaks the rules: a book is opened once"
@@ -337,7 +362,7 @@ def test_an_anchor_vouches_up_to_its_last_mark_and_only_for_a_book_that_holds(ur
         told = ledger.verify(anchor=tmp_path / "anchor")
         assert told.anchored.startswith(f"anchored up to entry {ledger.head.seq}, on 20")
         last = ledger.head.seq
-    tamper(url, "UPDATE budget SET cost = 0")
+    retotal(url, schema.budget, "whole", nothing)
     assert found(url, anchor=tmp_path / "anchor").anchored.startswith(f"the anchor reaches to entry {last}, on 20")
     write_mark(tmp_path / "anchor", "z", Head(1, ""))  # of another ledger, which comes after this one by name
     assert found(url, anchor=tmp_path / "anchor").anchored.startswith(f"the anchor reaches to entry {last}, on 20")

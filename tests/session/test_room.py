@@ -8,7 +8,7 @@ from sitr.accounting import ApproximateDP, PureDP
 from sitr.errors import BudgetExceeded, LedgerUnavailable
 from sitr.ledger import Budget, Ledger
 from sitr.query.planner import Target
-from sitr.session.room import Room, largest
+from sitr.session.room import largest
 from sitr.tables import Declaration
 from tests.ledger import stores
 from tests.ledger.cluster import database_of, shared
@@ -27,12 +27,11 @@ def test_a_budget_is_full_where_the_ledger_says_so():
     ledger = Ledger.open("memory://")
     ledger.create_budget("clinic", Budget(epsilon=1.0))
     for _ in range(10):
-        room = Room(ledger.budget("clinic"), ledger.remaining("clinic"))
-        assert room.after(PureDP(epsilon=0.1)) is not None
+        assert ledger.left_for("clinic", analyst="amina")["clinic"].admits(PureDP(epsilon=0.1))
         ledger.reserve("clinic", PureDP(epsilon=0.1), analyst="amina")
-    room = Room(ledger.budget("clinic"), ledger.remaining("clinic"))
-    assert room.after(PureDP(epsilon=1e-6)) is None
-    assert room.after(ApproximateDP(epsilon=0.0, delta=1e-9)) is None
+    room = ledger.left_for("clinic", analyst="amina")["clinic"]
+    assert not room.admits(PureDP(epsilon=1e-6))
+    assert not room.admits(ApproximateDP(epsilon=0.0, delta=1e-9))
 
 
 @pytest.mark.parametrize("most", [0.41, 0.9999, 1e-3, 3.999])

@@ -180,7 +180,7 @@ def _words(entry: Entry) -> str:
 
 
 def _budget_words(record: dict[str, Any]) -> str:
-    from ..ledger.budget import Keeper
+    from ..ledger.keeper import Keeper
 
     promise = Keeper.from_json(record["definition"]).budget
     reason = f"; {record['reason']}" if "reason" in record else ""

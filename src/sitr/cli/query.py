@@ -17,11 +17,11 @@ from .output import as_json, cost_text, on_terminal, print_json, print_table, sp
 from .words import in_options, speaking_options
 
 if TYPE_CHECKING:
+    from ..ledger import Standing
     from ..query.answer import Answer
     from ..query.explanation import Explanation
     from ..session.database import Database
     from ..session.question import Question
-    from ..session.room import Room
 
 SHOWN = 200  # rows in a terminal; a file has all
 
@@ -118,8 +118,8 @@ def _price(bill: Explanation) -> str:
     return f"ε = {bill.target.epsilon:g}{f' at δ = {scientific(bill.target.delta)}' if spends_delta(bill) else ''}"
 
 
-def _left(name: str, room: Room) -> str:
-    left = room.left
+def _left(name: str, room: Standing) -> str:
+    left = room.remaining
     plain = left.measure in ("epsilon", "rho")
     amount = rounded_down(reckoned(left.value, spent=False)) if plain else percent(left.share, spent=False)
     return f"{amount} of {room.budget.promise} ({name})"
@@ -128,7 +128,7 @@ def _left(name: str, room: Room) -> str:
 def _shares(question: Question, purpose: str | None) -> dict[str, float]:
     """What is left of each budget, as a part of it; what was paid for is told even if the ledger does not say."""
     try:
-        return {name: room.left.share for name, room in question.forecast(purpose=purpose).rooms.items()}
+        return {name: room.remaining.share for name, room in question.forecast(purpose=purpose).rooms.items()}
     except LedgerError:
         return {}
 

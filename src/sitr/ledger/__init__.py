@@ -16,7 +16,20 @@ from .budget import Budget
 from .entry import Entry, Head
 from .grant import Grant
 from .ledger import Ledger
-from .statement import Amount, Point, Statement
+from .standing import Amount, Standing
+from .statement import Point, Statement
 from .verification import Verification
 
-__all__ = ["Amount", "Answer", "Budget", "Entry", "Grant", "Head", "Ledger", "Point", "Statement", "Verification"]
+__all__ = [
+    "Amount",
+    "Answer",
+    "Budget",
+    "Entry",
+    "Grant",
+    "Head",
+    "Ledger",
+    "Point",
+    "Standing",
+    "Statement",
+    "Verification",
+]

@@ -1,28 +1,18 @@
-"""A budget: the promise that an owner makes, and the one filter that keeps it."""
+"""A budget: the promise that an owner makes."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 
 from .. import _validate
-from ..accounting import Event, PureFilter, RDPFilter, ZCDPFilter, choose_filter
+from ..accounting import PureFilter, ZCDPFilter, choose_filter
 from ..accounting.filters import Filter
 from ..display import scientific
-from ..errors import InvalidArgument, LedgerDamaged
+from ..errors import InvalidArgument
 from ..units import ADJACENCIES, Adjacency
-from .entry import canonical
 
-FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp": RDPFilter}
-NAMES = {kind: name for name, kind in FILTERS.items()}
-# Limits and costs may differ so far, relatively, from what another machine works out: as far as filters allow anyway.
-TOLERANCE = 2.0**-40
-REMEMBERED = 256  # costs of events that are asked for again and again
 NEIGHBOURS = {"add_remove": "added or removed", "replace_one": "replaced"}
 
 
@@ -126,149 +116,6 @@ class Budget:
         return PureFilter(_number(self.epsilon), adjacency=self.adjacency)
 
 
-@dataclass(frozen=True)
-class Keeper:
-    """A budget as the book keeps it: the promise, and the filter that was fixed for it.
-
-    Example:
-        >>> keeper = Keeper.of(Budget(epsilon=1.0, delta=1e-6))
-        >>> keeper == Keeper.from_json(keeper.to_json())
-        True
-    """
-
-    budget: Budget
-    kind: str
-    limits: tuple[tuple[str, float], ...]
-
-    @classmethod
-    def of(cls, budget: Budget, filter: Filter | None = None) -> Keeper:
-        """Return what keeps a budget: its own filter, or one that was fixed before.
-
-        Example:
-            >>> Keeper.of(Budget(epsilon=1.0)).limits
-            (('epsilon', 1.0), ('delta', 0.0))
-        """
-        filter = filter or budget.filter()
-        names = (*filter.fixed, filter.parameter, "delta")
-        return cls(budget, NAMES[type(filter)], tuple((name, getattr(filter, name)) for name in names))
-
-    def filter(self, used: tuple[int, int] = (0, 0)) -> Filter:
-        """Return the filter, with so much used.
-
-        Example:
-            >>> Keeper.of(Budget(epsilon=1.0)).filter((2**59, 0)).remaining()["epsilon"]
-            0.5
-        """
-        made = FILTERS[self.kind](**dict(self.limits), adjacency=self.budget.adjacency)
-        made.used = used
-        return made
-
-    @property
-    def order(self) -> float | None:
-        """The Rényi order, which stays for ever; None where there is none."""
-        return dict(self.limits).get("alpha")
-
-    @cached_property
-    def _unused(self) -> Filter:
-        return self.filter()
-
-    def units(self, event: Event) -> tuple[int, int]:
-        """Return what an event costs, in units of the filter's two limits, rounded up.
-
-        Example:
-            >>> from sitr.accounting import PureDP
-            >>> Keeper.of(Budget(epsilon=1.0)).units(PureDP(epsilon=0.25))
-            (288230376151711744, 0)
-        """
-        found = self._costs.get(event)
-        if found is None:
-            if len(self._costs) >= REMEMBERED:
-                self._costs.clear()
-            found = self._costs[event] = self._unused.units(event)
-        return found
-
-    @cached_property
-    def _costs(self) -> dict[Event, tuple[int, int]]:
-        return {}
-
-    def raised(self, budget: Budget) -> Keeper:
-        """Return what keeps a higher promise; a Rényi order stays, since it was fixed in advance.
-
-        Raises:
-            InvalidArgument: The new promise is of another kind, or lower, or for someone else.
-
-        Example:
-            >>> Keeper.of(Budget(epsilon=1.0, delta=1e-6)).raised(Budget(epsilon=2.0, delta=1e-6)).limits[0]
-            ('alpha', 22.17...)
-        """
-        _check_raised(self.budget, budget)
-        if self.kind != "rdp":
-            return Keeper.of(budget)
-        return Keeper.of(budget, Keeper.of(budget)._filter_at(dict(self.limits)["alpha"]))
-
-    def keeps_promise(self) -> bool:
-        """Whether the filter is of the kind of the promise, and its limits are no higher than that allows.
-
-        Example:
-            >>> keeper = Keeper.of(Budget(epsilon=1.0))
-            >>> (
-            ...     keeper.keeps_promise(),
-            ...     dataclasses.replace(keeper, limits=(("epsilon", 2.0), ("delta", 0.0))).keeps_promise(),
-            ... )
-            (True, False)
-        """
-        due = Keeper.of(self.budget)
-        if self.kind != due.kind:
-            return False
-        limits = dict(self.limits)
-        if self.kind == "rdp":  # of any order, which was the best when the budget was created
-            due = Keeper.of(self.budget, self._filter_at(limits["alpha"]))
-        return all(limits[name] <= most * (1 + TOLERANCE) for name, most in due.limits)
-
-    def _filter_at(self, alpha: float) -> RDPFilter:
-        epsilon, delta = _number(self.budget.epsilon), _number(self.budget.delta)
-        return choose_filter(epsilon, delta, alpha=alpha, adjacency=self.budget.adjacency)
-
-    def rescaled(self, used: tuple[int, int], other: Keeper) -> tuple[int, int]:
-        """Return what was used in units of another keeper's limits, rounded up.
-
-        Example:
-            >>> one, two = Keeper.of(Budget(epsilon=1.0)), Keeper.of(Budget(epsilon=2.0))
-            >>> one.rescaled((2**59, 0), two) == (2**58, 0)
-            True
-        """
-        old, new = self.filter(), other.filter()
-        return _rescaled(used[0], old.limit, new.limit), _rescaled(used[1], old.delta, new.delta)
-
-    def to_json(self) -> str:
-        """Return the record that the book keeps.
-
-        Example:
-            >>> Keeper.of(Budget(epsilon=1.0)).to_json()
-            '{"adjacency":"add_remove","epsilon":1.0,"filter":{"delta":0.0,"epsilon":1.0,"type":"pure"},"unit":"person"}'
-        """
-        promise = {name: value for name, value in dataclasses.asdict(self.budget).items() if value is not None}
-        return canonical({**promise, "filter": {"type": self.kind, **dict(self.limits)}})
-
-    @classmethod
-    def from_json(cls, text: str) -> Keeper:
-        """Read what `to_json` wrote.
-
-        Raises:
-            LedgerDamaged: It is something else.
-        """
-        try:
-            record = json.loads(text)
-            limits = record.pop("filter")
-            kind = limits.pop("type")
-            order = (*FILTERS[kind].fixed, FILTERS[kind].parameter, "delta")
-            keeper = cls(Budget(**record), kind, tuple((name, limits.pop(name)) for name in order))
-            keeper.filter()
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise LedgerDamaged(f"a stored budget cannot be read ({type(error).__name__}).") from None
-        return keeper
-
-
 def key(dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> str:
     """Return the name of a budget: of a dataset, or of an analyst's or a purpose's share of it.
 
@@ -296,14 +143,14 @@ def keys(datasets: Iterable[str], analyst: str, purpose: str | None) -> list[str
     return sorted(dataset + share for dataset in datasets for share in shares)
 
 
-def block_kinds(keepers: Iterable[Keeper]) -> set[str]:
+def block_kinds(budgets: Iterable[Budget]) -> set[str]:
     """Return the kinds of blocks that count apart in these budgets.
 
     Example:
-        >>> block_kinds([Keeper.of(Budget(epsilon=1.0, disjoint_by="hospital")), Keeper.of(Budget(epsilon=1.0))])
+        >>> block_kinds([Budget(epsilon=1.0, disjoint_by="hospital"), Budget(epsilon=1.0)])
         {'hospital'}
     """
-    return {str(keeper.budget.disjoint_by or keeper.budget.per) for keeper in keepers if keeper.budget.parallel}
+    return {str(budget.disjoint_by or budget.per) for budget in budgets if budget.parallel}
 
 
 WHOM = ("adjacency", "unit", "disjoint_by", "per")  # what a promise is about, which never changes
@@ -324,7 +171,12 @@ def check_share(whole: Budget, share: Budget) -> None:
         )
 
 
-def _check_raised(old: Budget, new: Budget) -> None:
+def check_raised(old: Budget, new: Budget) -> None:
+    """Refuse a new promise that does not raise the old one.
+
+    Raises:
+        InvalidArgument: It is of another kind, or lower, or for someone else.
+    """
     changed = [name for name in WHOM if getattr(old, name) != getattr(new, name)]
     if changed or [old.rho is None, bool(old.delta)] != [new.rho is None, bool(new.delta)]:
         raise InvalidArgument(
@@ -335,12 +187,6 @@ def _check_raised(old: Budget, new: Budget) -> None:
     limits = [(getattr(old, n) or 0.0, getattr(new, n) or 0.0) for n in ("epsilon", "rho", "delta")]
     if any(after < before for before, after in limits) or all(after == before for before, after in limits):
         raise InvalidArgument(f"{new.promise} does not raise {old.promise}.", do="Raise one limit and lower none.")
-
-
-def _rescaled(units: int, old: float, new: float) -> int:
-    if units and not new:
-        raise LedgerDamaged("a budget without δ has used some of it.", do="sitr ledger verify.")
-    return -(-units * Fraction(old) // Fraction(new)) if units else 0
 
 
 def _number(value: float | None) -> float:

@@ -7,14 +7,14 @@ from collections import Counter
 from typing import Any
 
 from ..accounting import Bracket, Composed, Event, PureDP
-from ..accounting.filters import WHOLE
 from ..errors import SitrError
 from ..units import join
 from .budget import Budget
 from .change import Change, changed_terms, is_change
 from .entry import BEFORE_ALL, Entry, Head
+from .refusal import least_noise
 from .replay import Replay, event_of
-from .statement import Point, Statement, amounts, least_noise, rounded_share
+from .statement import Point, Statement
 
 
 class History:
@@ -57,28 +57,25 @@ class History:
             self.changes += [changed_terms(entry)] if is_change(entry) else []
             if not is_change(entry):
                 return
-        left = rounded_share(max(WHOLE - max(account.used), 0), -math.inf)
-        self.points.append(Point(entry.seq, entry.at, entry.kind, left))
+        self.points.append(Point(entry.seq, entry.at, entry.kind, account.standing.remaining.share))
 
     def statement(self, ledger: str) -> Statement:
         """Return all there is to say of the budget."""
         account = self._replay.accounts[self.name]
-        spent, remaining = amounts(account.keeper, account.used)
-        spending = [name for name, used in account.blocks.items() if any(used)]
-        block = max(spending, key=lambda name: max(account.blocks[name]), default=None)
+        standing, block = account.standing, account.dearest
         event, unreadable = self._composed(block)
         delta, exact = exact_of(account.keeper.budget, event)
         states = Counter(self._replay.operations[name].state for name in self._operations)
         return Statement(
             name=self.name,
             budget=account.keeper.budget,
-            theorem=account.keeper.filter().theorem,
+            theorem=account.keeper.filters.theorem,
             promises=tuple(self.promises),
             changes=tuple(self.changes),
             declared=tuple((name, version, at) for name, (version, at) in self.declared.items()),
-            spent=spent,
-            remaining=remaining,
-            fits=least_noise(account.keeper.filter(account.used)),
+            spent=standing.spent,
+            remaining=standing.remaining,
+            fits=least_noise(standing),
             operations=dict(sorted(states.items())),
             event=event,
             exact_delta=delta,

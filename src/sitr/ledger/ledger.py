@@ -30,15 +30,19 @@ from . import schema
 from .address import store_at
 from .anchor import hold_to, read_marks, write_mark
 from .answer import Answer, content_of
-from .budget import Budget, Keeper, check_share, key, keys
+from .budget import Budget, check_share, key, keys
 from .entry import Entry, Head, canonical, sealed
 from .grant import Grant, already_spent
 from .history import History
+from .keeper import Keeper
+from .refusal import refusal
 from .replay import Fault, Replay
 from .request import Request
-from .statement import Amount, Statement, amounts, refusal
-from .store import Charge, Exceeded, Stale, Store, Total, Unfit, check_version
+from .standing import Amount, Standing
+from .statement import Statement
+from .store import Stale, Store, Unfit, check_version
 from .terms import Recorded, Terms, check_apart, differences, latest, refused
+from .totals import Exceeded, Total
 from .verification import Verification, verify
 
 REMEMBERED = 1000  # requests by many analysts, whose budgets are kept in memory
@@ -201,10 +205,10 @@ class Ledger:
         name = key(dataset, analyst=analyst, purpose=purpose)
         if name != dataset:
             check_share(self.budget(dataset), budget)
-        definition = Keeper.of(budget).to_json()
-        body = sealed({"definition": definition, "name": name})
+        keeper = Keeper.of(budget)
+        new = Total(name, 1, keeper.to_json(), keeper.nothing, keeper.nothing)
         try:
-            self._marked(self.store.create_budget(name, definition, body))
+            self._marked(self.store.create_budget(new, sealed({"definition": new.body, "name": name})))
         except Unfit:
             raise InvalidArgument(
                 f"there is a budget {name!r} already.",
@@ -328,7 +332,7 @@ class Ledger:
             >>> ledger.spent("clinic").value
             0.25
         """
-        return self._amounts(key(dataset, analyst=analyst, purpose=purpose))[0]
+        return self._standing(key(dataset, analyst=analyst, purpose=purpose)).spent
 
     def remaining(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Amount:
         """Return the most that one more event may cost, rounded down.
@@ -341,12 +345,12 @@ class Ledger:
             >>> ledger.remaining("clinic").share
             0.75
         """
-        return self._amounts(key(dataset, analyst=analyst, purpose=purpose))[1]
+        return self._standing(key(dataset, analyst=analyst, purpose=purpose)).remaining
 
     def left_for(
         self, datasets: str | Iterable[str], *, analyst: str, purpose: str | None = None
-    ) -> dict[str, tuple[Budget, Amount]]:
-        """Return every budget that a release would be charged to, by its name, and the most that it may cost there.
+    ) -> dict[str, Standing]:
+        """Return how every budget stands that a release would be charged to, by its name.
 
         As an analyst of a ledger in PostgreSQL, one sees no other analyst's.
 
@@ -357,17 +361,13 @@ class Ledger:
             >>> ledger = Ledger.open("memory://")
             >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
             >>> ledger.create_budget("clinic", Budget(epsilon=0.5), analyst="amina")
-            >>> {name: left.value for name, (_, left) in ledger.left_for("clinic", analyst="amina").items()}
+            >>> {name: one.remaining.value for name, one in ledger.left_for("clinic", analyst="amina").items()}
             {'clinic': 1.0, 'clinic/analyst/amina': 0.5}
         """
         asked = [key(one) for one in ([datasets] if isinstance(datasets, str) else datasets)]
         purpose = None if purpose is None else _validate.name("purpose", purpose)
         names = keys(asked, _validate.name("analyst", analyst), purpose)
-        found = {}
-        for total in self._totals(asked, names):
-            keeper = Keeper.from_json(total.body)
-            found[total.name] = keeper.budget, amounts(keeper, total.used)[1]
-        return found
+        return {total.name: _standing(total) for total in self._totals(asked, names)}
 
     # Releases
 
@@ -639,19 +639,15 @@ class Ledger:
     def _reserved(self, asked: Request) -> Entry:
         """Work out what is due, outside of any lock, and charge it; again, if a budget was changed meanwhile."""
         for _ in range(TRIES):
-            charges = self._charges(asked)
+            charges = asked.charges(self._keepers(asked))
             try:
                 return self.store.reserve(asked.operation, asked.analyst, asked.body(charges), charges, asked.budgets)
             except Stale:
                 self._defined.clear()
             except Exceeded as found:
                 keeper = self._keepers(asked)[found.name][1]
-                raise refusal(found.name, keeper, found.used, asked.event) from None
+                raise refusal(found.name, Standing(keeper, found.used), asked.event) from None
         raise LedgerUnavailable("budgets change faster than they can be charged.", do="ask again.")
-
-    def _charges(self, asked: Request) -> list[Charge]:
-        """What every budget that a request falls under is due."""
-        return asked.charges(self._keepers(asked))
 
     def _refunded(self, operation: str, reason: str) -> Entry:
         """Work out what a refund gives back, and give it; again, if a budget was raised meanwhile."""
@@ -709,7 +705,7 @@ class Ledger:
             raise already_spent(asked.operation, "was started and has no answer")
         if "refund" in entries:
             raise already_spent(asked.operation, "was refunded")
-        if not (asked.paid_by(reserved.record, self._charges(asked)) or self._was_paid(reserved)):
+        if not (asked.paid_by(reserved.record, self._keepers(asked)) or self._was_paid(reserved)):
             raise AlreadySpent(
                 f"operation {asked.operation!r} was charged otherwise, or before a budget was changed.",
                 why="whether it paid what it costs cannot be told.",
@@ -747,9 +743,8 @@ class Ledger:
             do=f"{meant}an owner creates it: sitr budget create.",
         )
 
-    def _amounts(self, name: str) -> tuple[Amount, Amount]:
-        total = self._total(name)
-        return amounts(Keeper.from_json(total.body), total.used)
+    def _standing(self, name: str) -> Standing:
+        return _standing(self._total(name))
 
     def _history(self, name: str) -> History:
         history = History(name)
@@ -781,6 +776,10 @@ class Ledger:
                 do="find it; or begin a new one from today: ledger.write_anchor(...), or sitr ledger anchor.",
             )
         write_mark(anchor, self.id, head)
+
+
+def _standing(total: Total) -> Standing:
+    return Standing(Keeper.from_json(total.body), total.used)
 
 
 def _check_none_lost(store: Store, create: bool, anchor: str | Path | None) -> None:

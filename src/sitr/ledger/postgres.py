@@ -19,7 +19,9 @@ from ..errors import ConnectionLost, InvalidArgument, LedgerUnavailable, Missing
 from . import schema
 from .answer import LARGE, LARGEST, MEDIA
 from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, Entry, Head
-from .store import Charge, Exceeded, Identity, Kept, Stale, Store, Total, Unfit, busy, damaged, not_permitted, older
+from .schema import vector, whole_numbers
+from .store import Identity, Kept, Stale, Store, Unfit, busy, damaged, not_permitted, older
+from .totals import Charge, Exceeded, Total
 
 SCHEMA = "sitr"
 # Names are looked up in no schema that others may write to.
@@ -126,7 +128,8 @@ class PostgreSQL(Store):
         return Identity(id, version, Head(*head))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
-        return [Total(*row) for row in self._read("SELECT * FROM sitr.totals(%(names)s)", names=list(names))]
+        rows = self._read("SELECT * FROM sitr.totals(%(names)s)", names=list(names))
+        return [Total(name, version, body, whole_numbers(w), whole_numbers(p)) for name, version, body, w, p in rows]
 
     def operation(self, operation: str) -> list[Entry]:
         return [Entry(*row) for row in self._read("SELECT * FROM sitr.operation(%(asked)s)", asked=operation)]
@@ -216,8 +219,7 @@ class PostgreSQL(Store):
         driver: Any = error
         state = getattr(driver, "sqlstate", None)
         if state == "SL001":
-            cost, delta = driver.diag.message_detail.split()
-            return Exceeded(driver.diag.message_primary, (int(cost), int(delta)))
+            return Exceeded(driver.diag.message_primary, vector(driver.diag.message_detail))
         if state == "SL002":
             return Stale()
         if state in ("SL003", "23505"):

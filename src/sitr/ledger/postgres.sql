@@ -1,7 +1,7 @@
 -- The steps of the protocol, as functions that run with the rights of the book's owner. Analysts may execute the ones
 -- that `FOR_ANALYSTS` in postgres.py names, and hold no right on any table. A charge stands once its transaction is committed.
 --
--- Errors: SL001 a budget has not enough left (message: its name; detail: what was used), SL002 a budget changed since it
+-- Errors: SL001 a budget has not enough left (message: its name; detail: what was used, as JSON), SL002 a budget changed since it
 -- was read, SL003 the operation is in another state, SL004 not permitted, SL005 the request cannot be read.
 --
 -- <<Words>> in double brackets are limits that Python's side has as well; postgres.py fills them in.
@@ -74,62 +74,97 @@ BEGIN
     RETURN made;
 END $$;
 
--- A whole number of JSON. Of json and not of jsonb, for which 1e17 is one too, and for other readers is not.
-CREATE OR REPLACE FUNCTION sitr.whole(p_number json) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+-- What a charge takes of each limit: whole numbers of any size, or null for what is dead for ever. Of json and not of
+-- jsonb, for which 1e17 is a whole number too, and for other readers is not.
+CREATE OR REPLACE FUNCTION sitr.units(p_units json) RETURNS numeric[] LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    IF p_number IS NULL OR p_number::text !~ '^[0-9]{1,19}$' THEN
-        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a charge is a whole number';
+    IF p_units::text ~ '^\[\s*([0-9]+|null)(\s*,\s*([0-9]+|null))*\s*\]$' THEN
+        RETURN translate(p_units::text, '[]', '{}')::numeric[];
     END IF;
-    RETURN p_number::text::bigint;
+    RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a charge is a list of whole numbers';
+END $$;
+
+-- Totals place by place: what is null in either is null, dead for ever.
+CREATE OR REPLACE FUNCTION sitr.plus(p_one numeric[], p_other numeric[]) RETURNS numeric[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    FOR place IN 1 .. cardinality(p_one) LOOP
+        p_one[place] := p_one[place] + p_other[place];
+    END LOOP;
+    RETURN p_one;
+END $$;
+
+CREATE OR REPLACE FUNCTION sitr.peak(p_one numeric[], p_other numeric[]) RETURNS numeric[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    FOR place IN 1 .. cardinality(p_one) LOOP
+        p_one[place] := CASE WHEN p_one[place] >= p_other[place] THEN p_one[place] WHEN p_other[place] > p_one[place] THEN p_other[place] END;
+    END LOOP;
+    RETURN p_one;
+END $$;
+
+-- Whether a history that used so much is admissible: one way at least has all its places within their limits (THEORY 5.4).
+CREATE OR REPLACE FUNCTION sitr.holds(p_used numeric[], p_ways jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    most CONSTANT numeric := 1152921504607895552;  -- 2^60 + 2^20 units (decision 0006)
+    within boolean;
+BEGIN
+    FOR way IN 0 .. jsonb_array_length(p_ways) - 1 LOOP
+        within := true;
+        FOR place IN 0 .. jsonb_array_length(p_ways -> way) - 1 LOOP
+            within := within AND coalesce(p_used[(p_ways -> way -> place)::integer + 1] <= most, false);
+        END LOOP;
+        IF within THEN
+            RETURN true;
+        END IF;
+    END LOOP;
+    RETURN false;
 END $$;
 
 -- Charges one budget: the conditional UPDATE changes its row only if the promise still holds after it.
 CREATE OR REPLACE FUNCTION sitr.charged(p_budget sitr.budget, p_due json, p_blocks text[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-    most CONSTANT bigint := 1152921504607895552;  -- 2^60 + 2^20 units (decision 0006)
-    due_cost bigint := sitr.whole(p_due -> 'cost');
-    due_delta bigint := sitr.whole(p_due -> 'delta');
+    due numeric[] := sitr.units(p_due -> 'units');
+    nothing CONSTANT numeric[] := array_fill(0::numeric, ARRAY[cardinality(p_budget.whole)]);
     rules jsonb := p_budget.body::jsonb;
+    ways CONSTANT jsonb := coalesce(rules -> 'filter' -> 'ways', '[[0, 1]]');
     apart boolean := p_blocks <> '{}' AND rules ?| ARRAY['disjoint_by', 'per'] AND rules ->> 'adjacency' = 'add_remove';
-    used_cost bigint := 0;
-    used_delta bigint := 0;
-    more_cost bigint := due_cost;
-    more_delta bigint := due_delta;
-    peak_c bigint := 0;
-    peak_d bigint := 0;
+    new_whole numeric[] := p_budget.whole;
+    spent numeric[] := p_budget.peak;  -- what the blocks that it touches spent before
+    new_peak numeric[] := p_budget.peak;
+    granted boolean := true;
+    before numeric[];
 BEGIN
-    IF sitr.whole(p_due -> 'version') IS DISTINCT FROM p_budget.version THEN
+    IF (p_due ->> 'version') IS DISTINCT FROM p_budget.version::text OR json_typeof(p_due -> 'version') <> 'number' THEN
         RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = p_budget.name;
-    ELSIF due_cost + due_delta = 0 THEN
-        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a charge is more than nothing';
+    ELSIF cardinality(due) <> cardinality(nothing) OR due = nothing THEN
+        RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'a charge is more than nothing, and has a number for each limit';
     END IF;
-    IF apart THEN
-        SELECT coalesce(max(cost), 0), coalesce(max(delta), 0) INTO used_cost, used_delta
-        FROM sitr.block WHERE budget = p_budget.name AND block = ANY (p_blocks);
-        peak_c := used_cost + due_cost;
-        peak_d := used_delta + due_delta;
-        more_cost := 0;
-        more_delta := 0;
+    IF apart THEN  -- each block needs a way of its own
+        spent := nothing;
+        FOR before IN
+            SELECT coalesce(b.used, nothing) FROM unnest(p_blocks) AS named
+            LEFT JOIN sitr.block AS b ON b.budget = p_budget.name AND b.block = named
+        LOOP
+            spent := sitr.peak(spent, before);
+            before := sitr.plus(before, due);
+            new_peak := sitr.peak(new_peak, before);
+            granted := granted AND sitr.holds(sitr.plus(new_whole, before), ways);
+        END LOOP;
+    ELSE  -- one way for every block
+        new_whole := sitr.plus(new_whole, due);
+        granted := sitr.holds(sitr.plus(new_whole, new_peak), ways);
     END IF;
-    UPDATE sitr.budget AS b
-    SET cost = b.cost + more_cost, delta = b.delta + more_delta,
-        peak_cost = greatest(b.peak_cost, peak_c), peak_delta = greatest(b.peak_delta, peak_d)
+    UPDATE sitr.budget AS b SET whole = new_whole, peak = new_peak
     WHERE b.name = p_budget.name AND b.version = p_budget.version
-        AND b.cost + more_cost + greatest(b.peak_cost, peak_c) <= most
-        AND b.delta + more_delta + greatest(b.peak_delta, peak_d) <= most;
+        AND b.whole = p_budget.whole AND b.peak = p_budget.peak AND granted;
     IF NOT FOUND THEN
-        IF NOT apart THEN
-            used_cost := p_budget.peak_cost;
-            used_delta := p_budget.peak_delta;
-        END IF;
-        RAISE EXCEPTION USING ERRCODE = 'SL001', MESSAGE = p_budget.name,
-            DETAIL = format('%s %s', p_budget.cost + used_cost, p_budget.delta + used_delta);
+        RAISE EXCEPTION USING ERRCODE = CASE WHEN granted THEN 'SL002' ELSE 'SL001' END, MESSAGE = p_budget.name,
+            DETAIL = to_json(sitr.plus(p_budget.whole, spent));
     END IF;
     IF apart THEN
-        INSERT INTO sitr.block AS b (budget, block, cost, delta)
-        SELECT p_budget.name, named, due_cost, due_delta FROM unnest(p_blocks) AS named
-        ON CONFLICT (budget, block) DO UPDATE SET cost = b.cost + due_cost, delta = b.delta + due_delta;
+        INSERT INTO sitr.block AS b (budget, block, used)
+        SELECT p_budget.name, named, due FROM unnest(p_blocks) AS named
+        ON CONFLICT (budget, block) DO UPDATE SET used = sitr.plus(b.used, due);
     END IF;
     RETURN true;
 END $$;
@@ -309,14 +344,14 @@ END $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sitr FROM PUBLIC;
 
--- Who could execute the functions of an earlier form may execute those of this one.
+-- Who could ask by an earlier form may execute all that analysts may of this one.
 DO $$
 DECLARE
     analyst oid;
 BEGIN
     FOR analyst IN
         SELECT acl.grantee FROM pg_catalog.pg_proc AS p, pg_catalog.aclexplode(p.proacl) AS acl
-        WHERE p.oid = 'sitr.identity()'::pg_catalog.regprocedure AND acl.grantee NOT IN (0, p.proowner)
+        WHERE p.oid = 'sitr.reserve(text, text, text)'::pg_catalog.regprocedure AND acl.grantee NOT IN (0, p.proowner)
     LOOP
         EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION <<functions>> TO %s', analyst::pg_catalog.regrole);
     END LOOP;

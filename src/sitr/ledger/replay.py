@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from ..accounting import Event
-from ..accounting.filters import MOST
 from ..errors import InvalidRecord, LedgerDamaged, SitrError
-from .budget import TOLERANCE, Keeper, block_kinds, check_share, keys
+from .budget import block_kinds, check_share, keys
 from .entry import KINDS, Entry, canonical, sha256
-from .store import Charge
+from .keeper import Keeper
+from .request import units_of
+from .standing import Standing
 from .terms import Recorded, differences
+from .totals import Charge, Vector, holds, less, peak, plus
 
 
 class Fault(Exception):
@@ -25,14 +26,14 @@ class Account:
     """A budget while the book is read.
 
     Attributes:
-        keepers: Its promise and its filter, as created, and after every raise.
-        whole: What was spent on the whole dataset, in units of the filter.
+        keepers: Its promise and its filters, as created, and after every raise.
+        whole: What was spent on the whole dataset, in units of each limit.
         blocks: What each block spent besides.
     """
 
     keepers: list[Keeper]
-    whole: tuple[int, int] = (0, 0)
-    blocks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    whole: Vector
+    blocks: dict[str, Vector] = field(default_factory=dict)
 
     @property
     def keeper(self) -> Keeper:
@@ -45,28 +46,50 @@ class Account:
         return len(self.keepers)
 
     @property
-    def peak(self) -> tuple[int, int]:
-        """The most that any block spent, of either limit."""
-        spent = self.blocks.values()
-        return max((cost for cost, _ in spent), default=0), max((delta for _, delta in spent), default=0)
+    def peak(self) -> Vector:
+        """The most that any block spent, of each limit."""
+        return peak(self.keeper.nothing, self.blocks.values())
 
     @property
-    def used(self) -> tuple[int, int]:
+    def used(self) -> Vector:
         """What a running total of the store must say."""
-        peak = self.peak
-        return self.whole[0] + peak[0], self.whole[1] + peak[1]
+        return plus(self.whole, self.peak)
 
-    def add(self, charge: Charge, sign: int = 1) -> tuple[int, int]:
-        """Add a charge, or take it back, and return the most that a unit it touched has used by then."""
-        more = (sign * charge.cost, sign * charge.delta)
+    @property
+    def standing(self) -> Standing:
+        """What is left of it."""
+        return Standing(self.keeper, self.used)
+
+    @property
+    def dearest(self) -> str | None:
+        """The block that has the least left, of those that spent anything."""
+
+        def left(block: str) -> float:
+            return Standing(self.keeper, plus(self.whole, self.blocks[block])).remaining.share
+
+        return min((name for name, used in self.blocks.items() if used != self.keeper.nothing), key=left, default=None)
+
+    def add(self, charge: Charge) -> bool:
+        """Add a charge, and return whether the promise holds then for all whom it touched."""
         if not charge.blocks:
-            self.whole = (self.whole[0] + more[0], self.whole[1] + more[1])
-            return self.used
+            self.whole = plus(self.whole, charge.units)
+            return holds(self.used, charge.ways)
         for name in charge.blocks:
-            cost, delta = self.blocks.get(name, (0, 0))
-            self.blocks[name] = (cost + more[0], delta + more[1])
-        touched = [self.blocks[name] for name in charge.blocks]
-        return self.whole[0] + max(cost for cost, _ in touched), self.whole[1] + max(delta for _, delta in touched)
+            self.blocks[name] = plus(self.blocks.get(name, self.keeper.nothing), charge.units)
+        return all(holds(plus(self.whole, self.blocks[name]), charge.ways) for name in charge.blocks)
+
+    def give_back(self, charge: Charge) -> None:
+        """Take a charge back; what is dead stays dead."""
+        if not charge.blocks:
+            self.whole = less(self.whole, charge.units)
+        for name in charge.blocks:
+            self.blocks[name] = less(self.blocks[name], charge.units)
+
+    def rescale(self, keeper: Keeper) -> None:
+        """Go on in the units of other limits, rounded up."""
+        self.whole = self.keeper.rescaled(self.whole, keeper)
+        self.blocks = {name: self.keeper.rescaled(used, keeper) for name, used in self.blocks.items()}
+        self.keepers.append(keeper)
 
 
 @dataclass
@@ -135,7 +158,7 @@ class Replay:
         dataset = name.partition("/")[0]
         if name != dataset:
             check_share(self.accounts[dataset].keeper.budget, keeper.budget)
-        self.accounts[name] = Account([keeper])
+        self.accounts[name] = Account([keeper], keeper.nothing)
 
     def _raise(self, entry: Entry, record: dict[str, Any]) -> None:
         account = self.accounts[record["name"]]
@@ -143,9 +166,7 @@ class Replay:
         due = account.keeper.raised(keeper.budget)  # refuses what does not raise it
         if keeper.kind != due.kind or not keeper.keeps_promise() or keeper.order != due.order:
             raise Fault("the raised budget has another filter than the rules give it")
-        account.whole = account.keeper.rescaled(account.whole, keeper)
-        account.blocks = {name: account.keeper.rescaled(used, keeper) for name, used in account.blocks.items()}
-        account.keepers.append(keeper)
+        account.rescale(keeper)
 
     def _declare(self, entry: Entry, record: dict[str, Any]) -> None:
         now = Recorded.of(entry).terms
@@ -180,7 +201,7 @@ class Replay:
             raise Fault("it does not charge all the budgets that it falls under")
         if len(set(record["blocks"])) < len(record["blocks"]) or len(set(names)) < len(names):
             raise Fault("it names a block or a dataset twice")
-        if record["blocks"] and len(block_kinds(keepers.values())) > 1:
+        if record["blocks"] and len(block_kinds(keeper.budget for keeper in keepers.values())) > 1:
             raise Fault("it names blocks of two kinds")
         return keepers
 
@@ -188,9 +209,11 @@ class Replay:
         account = self.accounts[charge.name]
         if charge.version != account.version:
             raise Fault(f"it was worked out for another version of the budget {charge.name!r}")
-        if any(type(units) is not int or units < 0 for units in (charge.cost, charge.delta)):
+        if any(units is not None and (type(units) is not int or units < 0) for units in charge.units):
             raise Fault("it charges less than nothing, or no whole number")
-        if max(account.add(charge)) > MOST:
+        if len(charge.units) != len(account.whole):
+            raise Fault(f"it charges the budget {charge.name!r} in other places than its filters have")
+        if not account.add(charge):
             raise Fault(f"it takes more than the budget {charge.name!r} had left")
 
     def _start(self, entry: Entry, record: dict[str, Any]) -> None:
@@ -205,7 +228,7 @@ class Replay:
     def _refund(self, entry: Entry, record: dict[str, Any]) -> None:
         self._pass(entry, "reserved", "refunded")
         for charge in self.refunds(_named(entry)):
-            self.accounts[charge.name].add(charge, -1)
+            self.accounts[charge.name].give_back(charge)
 
     def refunds(self, operation: str) -> list[Charge]:
         """Return what a refund would give back: what was charged, rounded down in units of the limits of today."""
@@ -222,25 +245,23 @@ class Replay:
 
 
 def _check_paid(charge: Charge, keeper: Keeper, event: dict[str, Any]) -> None:
-    due = keeper.units(event_of(event))
-    if charge.cost < due[0] * (1 - TOLERANCE) or charge.delta < due[1] * (1 - TOLERANCE):
+    if not keeper.filters.accepts(event_of(event), charge.units):
         raise Fault(f"it charges {charge.name!r} less than its event costs")
 
 
 def charges_of(record: dict[str, Any], keepers: dict[str, Keeper]) -> list[Charge]:
     """Return what a reservation charges, in the order of names; blocks count apart only where their budget says so."""
     blocks = tuple(record["blocks"])
+    charged = [(name, due, keepers[name]) for name, due in sorted(record["budgets"].items())]
     return [
-        Charge(name, due["version"], due["cost"], due["delta"], blocks if keepers[name].budget.parallel else ())
-        for name, due in sorted(record["budgets"].items())
+        Charge(name, due["version"], units_of(due), keeper.ways, blocks if keeper.budget.parallel else ())
+        for name, due, keeper in charged
     ]
 
 
 def _today(charge: Charge, account: Account) -> Charge:
-    then, now = account.keepers[charge.version - 1].filter(), account.keeper.filter()
-    cost = int(charge.cost * Fraction(then.limit) / Fraction(now.limit))
-    delta = int(charge.delta * Fraction(then.delta) / Fraction(now.delta)) if charge.delta else 0
-    return charge._replace(version=account.version, cost=cost, delta=delta)
+    then = account.keepers[charge.version - 1]
+    return charge._replace(version=account.version, units=then.rescaled(charge.units, account.keeper, up=False))
 
 
 def event_of(record: dict[str, Any]) -> Event:

@@ -11,9 +11,10 @@ from typing import Any
 from .. import _validate
 from ..accounting import Event
 from ..errors import IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
-from .budget import Keeper, block_kinds, keys
+from .budget import block_kinds, keys
 from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, sealed, sha256
-from .store import Charge
+from .keeper import Keeper
+from .totals import Charge, Vector
 
 
 class Request:
@@ -66,7 +67,7 @@ class Request:
         Raises:
             InvalidArgument: Blocks of two kinds, or an event that costs nothing.
         """
-        kinds = block_kinds(keeper for _, keeper in keepers.values())
+        kinds = block_kinds(keeper.budget for _, keeper in keepers.values())
         if self.blocks and len(kinds) > 1:
             raise InvalidArgument(
                 f"blocks of {' and of '.join(sorted(kinds))} cannot be named in one release.",
@@ -79,18 +80,17 @@ class Request:
         """Whether a reservation is of this request, by what it says and not by its digest alone."""
         return all(record.get(name) == value for name, value in {**self.about, "request": self.digest}.items())
 
-    def paid_by(self, record: Mapping[str, Any], charges: list[Charge]) -> bool:
+    def paid_by(self, record: Mapping[str, Any], keepers: Mapping[str, tuple[int, Keeper]]) -> bool:
         """Whether a reservation charged the budgets of today no less than they are due."""
         paid = record["budgets"]
-        due = {name: (version, cost, delta) for name, version, cost, delta, _ in charges}
-        return paid.keys() == due.keys() and all(
-            (paid[name]["version"], paid[name]["cost"] >= cost, paid[name]["delta"] >= delta) == (version, True, True)
-            for name, (version, cost, delta) in due.items()
+        return paid.keys() == keepers.keys() and all(
+            paid[name]["version"] == version and keeper.filters.accepts(self.event, units_of(paid[name]))
+            for name, (version, keeper) in keepers.items()
         )
 
     def _charge(self, name: str, version: int, keeper: Keeper) -> Charge:
         try:
-            cost, delta = keeper.units(self.event)
+            units = keeper.units(self.event)
         except NoSuchGuarantee as error:
             kinds = {"pure": "pure ε", "rdp": "ε at δ, by a Rényi divergence", "zcdp": "ρ"}
             raise NoSuchGuarantee(
@@ -100,13 +100,13 @@ class Request:
             ) from None
         except IncompatibleAdjacency as error:
             raise IncompatibleAdjacency(f"budget {name!r}: {error.what}", why=error.why, do=error.do) from None
-        if cost == delta == 0:
+        if units == keeper.nothing:
             raise InvalidArgument(
                 f"{self.event!r:.80} costs nothing.",
                 why="an event that costs nothing is no release from private data, or a mistake.",
                 do="state the event of what will be released.",
             )
-        return Charge(name, version, cost, delta, self.blocks if keeper.budget.parallel else ())
+        return Charge(name, version, units, keeper.ways, self.blocks if keeper.budget.parallel else ())
 
     def body(self, charges: list[Charge]) -> str:
         """The reservation as the entry says it.
@@ -114,7 +114,7 @@ class Request:
         Raises:
             InvalidArgument: It is more than an entry holds.
         """
-        due = {name: {"cost": cost, "delta": delta, "version": version} for name, version, cost, delta, _ in charges}
+        due = {charge.name: {"units": list(charge.units), "version": charge.version} for charge in charges}
         record = {**self.about, "budgets": due, "request": self.digest}
         body = sealed(record)
         if not fits(record, body):
@@ -124,6 +124,16 @@ class Request:
                 do="name fewer blocks, or make several releases of it.",
             )
         return body
+
+
+def units_of(due: Mapping[str, Any]) -> Vector:
+    """Return what a reservation charges one budget, as its entry says it; before form 3 it said two numbers by name.
+
+    Example:
+        >>> units_of({"units": [5, None, 0], "version": 1}), units_of({"cost": 5, "delta": 0, "version": 1})
+        ((5, None, 0), (5, 0))
+    """
+    return tuple(due["units"]) if "units" in due else (due["cost"], due["delta"])
 
 
 def fits(record: Any, body: str) -> bool:

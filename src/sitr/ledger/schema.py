@@ -1,4 +1,4 @@
-"""The tables of a book, the version of their form, and how an older form becomes this one.
+"""The tables of a book, and the version of their form.
 
 `entry` is the truth: append-only, chained. `budget` and `block` hold running totals, so that granting does not grow
 with the length of the book; `verify` works them out again from the entries. What happened to an operation is said by
@@ -7,35 +7,97 @@ its entries alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     CheckConstraint,
     Column,
-    Connection,
+    Dialect,
     ForeignKey,
     Integer,
     LargeBinary,
     MetaData,
+    Numeric,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
+from sqlalchemy.schema import SchemaItem
+from sqlalchemy.types import TypeEngine
+
+from ..errors import LedgerDamaged
+from .entry import canonical
+from .totals import Vector
 
 SCHEMA_VERSION = 3
 
-# From a version to the next: each changes the tables in the transaction it is given; there was none before 1. Form 2
-# has the same tables and stricter functions in PostgreSQL, which are installed anew after every step; form 3 has
-# entries of terms.
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: lambda connection: None, 2: lambda connection: None}
-
 metadata = MetaData()
-UNITS = BigInteger().with_variant(Integer, "sqlite")  # STRICT tables know no BIGINT; SQLite's INTEGER has 64 bits
+PLACE = BigInteger().with_variant(Integer, "sqlite")  # STRICT tables know no BIGINT; SQLite's INTEGER has 64 bits
 
 
-def _units(name: str) -> Column[int]:
-    return Column(name, UNITS, CheckConstraint(f"{name} >= 0"), nullable=False)
+class Vectors(TypeDecorator[Vector]):
+    """Whole numbers of any size, and null for what is dead: numeric[] in PostgreSQL, a list of JSON in SQLite."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type of the column."""
+        return dialect.type_descriptor(ARRAY(Numeric) if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: Vector | None, dialect: Dialect) -> Any:
+        """Return what is stored."""
+        assert value is not None
+        return list(value) if dialect.name == "postgresql" else canonical(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Vector:
+        """Return what was stored."""
+        return whole_numbers(value) if dialect.name == "postgresql" else vector(value)
+
+
+def vector(text: str) -> Vector:
+    """Read what SQLite keeps of a total.
+
+    Raises:
+        LedgerDamaged: It is something else.
+
+    Example:
+        >>> vector("[5,null]")
+        (5, None)
+    """
+    try:
+        found = tuple(json.loads(text))
+        if all(one is None or type(one) is int for one in found):
+            return found
+    except (ValueError, TypeError):
+        pass
+    raise LedgerDamaged("a running total cannot be read.", do="sitr ledger verify.")
+
+
+def whole_numbers(values: Iterable[Decimal | None]) -> Vector:
+    """Read what PostgreSQL keeps of a total.
+
+    Example:
+        >>> whole_numbers([Decimal(5), None])
+        (5, None)
+    """
+    return tuple([None if one is None else int(one) for one in values])
+
+
+def _vector(name: str) -> list[SchemaItem]:
+    """A column of a total, of which nothing is below nothing."""
+    plain = CheckConstraint(f"{name} NOT GLOB '*[^][0-9,nul]*'").ddl_if(dialect="sqlite")
+    return [
+        Column(name, Vectors, nullable=False),
+        plain,
+        CheckConstraint(f"0 <= ALL ({name})").ddl_if(dialect="postgresql"),
+    ]
 
 
 # One row: which book this is, and the form of its tables.
@@ -50,7 +112,7 @@ book = Table(
 entry = Table(
     "entry",
     metadata,
-    Column("seq", UNITS, primary_key=True, autoincrement=False),
+    Column("seq", PLACE, primary_key=True, autoincrement=False),
     Column("at", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("operation", Text),
@@ -62,18 +124,16 @@ entry = Table(
     sqlite_strict=True,
 )
 
-# In units of 2^-60 of the filter's two limits (decision 0006). `cost` and `delta` were spent on the whole dataset;
-# the peaks are what the block that spent most has used besides.
+# In units of 2^-60 of each limit of its filters (decision 0006, 0021), null for what is dead. `whole` was spent on the
+# whole dataset; `peak` is the most of each that any block has used besides.
 budget = Table(
     "budget",
     metadata,
     Column("name", Text, primary_key=True),
     Column("version", Integer, nullable=False),
     Column("body", Text, nullable=False),
-    _units("cost"),
-    _units("delta"),
-    _units("peak_cost"),
-    _units("peak_delta"),
+    *_vector("whole"),
+    *_vector("peak"),
     sqlite_strict=True,
 )
 
@@ -82,8 +142,7 @@ block = Table(
     metadata,
     Column("budget", Text, ForeignKey("budget.name"), primary_key=True),
     Column("block", Text, primary_key=True),
-    _units("cost"),
-    _units("delta"),
+    *_vector("used"),
     sqlite_strict=True,
 )
 

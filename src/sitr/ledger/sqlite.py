@@ -15,33 +15,20 @@ from pathlib import Path
 from sqlite3 import Connection as Driver
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, case, create_engine, event, func, insert, literal_column, select, update
+from sqlalchemy import Connection, create_engine, event, func, insert, select, update
 from sqlalchemy import bindparam as given
 from sqlalchemy.dialects.sqlite import dialect
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.pool import NullPool, StaticPool
 from sqlalchemy.sql import ClauseElement
 
-from ..accounting.filters import MOST
 from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .disk import owner_only, sync_folder
 from .entry import BEFORE_ALL, Entry, Head, canonical, chained, now, sha256
-from .store import (
-    OF_TERMS,
-    Charge,
-    Exceeded,
-    Identity,
-    Kept,
-    Stale,
-    Store,
-    Total,
-    Unfit,
-    busy,
-    check_version,
-    damaged,
-    older,
-)
+from .schema import vector
+from .store import OF_TERMS, Identity, Kept, Stale, Store, Unfit, busy, check_version, damaged, older
+from .totals import Charge, Total, Vector, plus
 
 T = TypeVar("T")
 LOGS = ("-wal", "-shm", "-journal")
@@ -54,9 +41,6 @@ CREATE TRIGGER {table}_no_{what} BEFORE {what} ON {table} BEGIN
 END
 """
 _budget = schema.budget.c
-_peak_cost = case((_budget.peak_cost > given("peak_c"), _budget.peak_cost), else_=given("peak_c"))
-_peak_delta = case((_budget.peak_delta > given("peak_d"), _budget.peak_delta), else_=given("peak_d"))
-
 
 DIALECT = dialect(paramstyle="named")
 
@@ -66,20 +50,16 @@ def _prepared(statement: ClauseElement) -> str:
     return str(statement.compile(dialect=DIALECT))
 
 
-# The one statement that grants: it changes a row only if the promise still holds after it.
+# The one statement that grants: it changes a row only if that is still what was judged.
 GRANT = _prepared(
     update(schema.budget)
     .where(
         _budget.name == given("asked"),
-        _budget.cost + given("more_c") + _peak_cost <= literal_column(str(MOST)),
-        _budget.delta + given("more_d") + _peak_delta <= literal_column(str(MOST)),
+        _budget.version == given("known"),
+        _budget.whole == given("old_whole"),
+        _budget.peak == given("old_peak"),
     )
-    .values(
-        cost=_budget.cost + given("more_c"),
-        delta=_budget.delta + given("more_d"),
-        peak_cost=_peak_cost,
-        peak_delta=_peak_delta,
-    )
+    .values(whole=given("new_whole"), peak=given("new_peak"))
 )
 _named = _budget.name.in_(select(func.json_each(given("names")).table_valued("value").c.value))
 TOTALS = _prepared(select(schema.budget).where(_named).order_by(_budget.name))
@@ -93,9 +73,7 @@ STATE = _prepared(
     select(schema.entry.c.kind, schema.entry.c.analyst, schema.entry.c.body).where(_asked).order_by(schema.entry.c.seq)
 )
 BLOCK = _prepared(
-    select(schema.block.c.cost, schema.block.c.delta).where(
-        schema.block.c.budget == given("asked"), schema.block.c.block == given("part")
-    )
+    select(schema.block.c.used).where(schema.block.c.budget == given("asked"), schema.block.c.block == given("part"))
 )
 SET_BLOCK = _prepared(insert(schema.block).prefix_with("OR REPLACE"))
 DECLARED = _prepared(select(schema.entry).where(OF_TERMS).order_by(schema.entry.c.seq))
@@ -376,7 +354,8 @@ class SQLite(Store):
 
 
 def _totals(driver: Driver, names: Sequence[str]) -> list[Total]:
-    return [Total(*row) for row in driver.execute(TOTALS, {"names": json.dumps(names)})]
+    rows = driver.execute(TOTALS, {"names": json.dumps(names)})
+    return [Total(name, version, body, vector(whole), vector(peak)) for name, version, body, whole, peak in rows]
 
 
 def _operation(driver: Driver, operation: str) -> list[Entry]:
@@ -385,23 +364,20 @@ def _operation(driver: Driver, operation: str) -> list[Entry]:
 
 def _grant(driver: Driver, total: Total, charge: Charge) -> None:
     """Charge one budget, and its blocks where they count apart."""
-    before = [_block(driver, charge.name, name) for name in charge.blocks]
-    peak_cost, peak_delta = max((c for c, _ in before), default=0), max((d for _, d in before), default=0)
-    if charge.blocks:
-        values = {"more_c": 0, "more_d": 0, "peak_c": peak_cost + charge.cost, "peak_d": peak_delta + charge.delta}
-    else:
-        values = {"more_c": charge.cost, "more_d": charge.delta, "peak_c": 0, "peak_d": 0}
-    if driver.execute(GRANT, {"asked": charge.name, **values}).rowcount != 1:
-        touched = (total.cost + peak_cost, total.delta + peak_delta)
-        raise Exceeded(charge.name, touched if charge.blocks else total.used)
-    for name, (cost, delta) in zip(charge.blocks, before, strict=True):
-        used = {"budget": charge.name, "block": name, "cost": cost + charge.cost, "delta": delta + charge.delta}
-        driver.execute(SET_BLOCK, used)
+    before = [_block(driver, charge, name) for name in charge.blocks]
+    made = total.after(charge, before)
+    old = {"old_whole": canonical(total.whole), "old_peak": canonical(total.peak)}
+    new = {"new_whole": canonical(made.whole), "new_peak": canonical(made.peak)}
+    if driver.execute(GRANT, {"asked": total.name, "known": total.version, **old, **new}).rowcount != 1:
+        raise Stale
+    for name, used in zip(charge.blocks, before, strict=True):
+        more = canonical(plus(used, charge.units))
+        driver.execute(SET_BLOCK, {"budget": charge.name, "block": name, "used": more})
 
 
-def _block(driver: Driver, budget: str, block: str) -> tuple[int, int]:
-    row = driver.execute(BLOCK, {"asked": budget, "part": block}).fetchone()
-    return row or (0, 0)
+def _block(driver: Driver, charge: Charge, block: str) -> Vector:
+    row = driver.execute(BLOCK, {"asked": charge.name, "part": block}).fetchone()
+    return vector(row[0]) if row else (0,) * len(charge.units)
 
 
 def _configure(connection: Any, _: Any) -> None:

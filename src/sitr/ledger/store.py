@@ -29,9 +29,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
-from . import schema
+from . import migration, schema
 from .connections import Connections, Unreached
 from .entry import BEFORE_ALL, Entry, Head, sealed
+from .totals import Charge, Total, Vector, less, peak
 
 T = TypeVar("T")
 PAGE_SIZE = 10_000  # entries read at a time
@@ -46,50 +47,12 @@ class Identity(NamedTuple):
     head: Head
 
 
-class Total(NamedTuple):
-    """A budget as stored: its definition and the running totals."""
-
-    name: str
-    version: int
-    body: str
-    cost: int
-    delta: int
-    peak_cost: int
-    peak_delta: int
-
-    @property
-    def used(self) -> tuple[int, int]:
-        """What the most spent part of the data has used: the whole and the block that spent most."""
-        return self.cost + self.peak_cost, self.delta + self.peak_delta
-
-
-class Charge(NamedTuple):
-    """What one budget is charged; blocks are named where they count apart."""
-
-    name: str
-    version: int
-    cost: int
-    delta: int
-    blocks: tuple[str, ...]
-
-
 class Kept(NamedTuple):
     """A stored answer: its bytes, or the path of the file that has them."""
 
     media: str
     content: bytes | None
     path: str | None
-
-
-Rescale = Callable[[tuple[int, int]], tuple[int, int]]
-
-
-class Exceeded(Exception):
-    """A budget has not enough left: its name, and what those whom the release touches have used."""
-
-    def __init__(self, name: str, used: tuple[int, int]) -> None:
-        super().__init__(name)
-        self.name, self.used = name, used
 
 
 class Stale(Exception):
@@ -116,10 +79,10 @@ class Snapshot:
         """Return all budgets, in order."""
         return [Total(*row) for row in self._connection.execute(select(schema.budget).order_by(schema.budget.c.name))]
 
-    def blocks(self) -> dict[tuple[str, str], tuple[int, int]]:
+    def blocks(self) -> dict[tuple[str, str], Vector]:
         """Return what each block of each budget has used, besides what all of them have."""
         rows = self._connection.execute(select(schema.block))
-        return {(row.budget, row.block): (row.cost, row.delta) for row in rows}
+        return {(row.budget, row.block): row.used for row in rows}
 
     def answers(self) -> Iterator[tuple[str, Kept]]:
         """Yield the stored answers by operation."""
@@ -228,16 +191,15 @@ class Store(ABC):
     ) -> Entry:
         """Write the next entry of the chain, in a transaction that holds the lock of the book."""
 
-    def create_budget(self, name: str, definition: str, body: str) -> Entry:
+    def create_budget(self, new: Total, body: str) -> Entry:
         """Write a new budget down; `Unfit` where there is one of that name."""
-        zeros = dict.fromkeys(("cost", "delta", "peak_cost", "peak_delta"), 0)
         with self.transaction() as connection:
-            if self._totals(connection, [name]):
+            if self._totals(connection, [new.name]):
                 raise Unfit
-            connection.execute(insert(schema.budget), {"name": name, "version": 1, "body": definition, **zeros})
+            connection.execute(insert(schema.budget), new._asdict())
             return self._append(connection, "budget", None, None, body)
 
-    def raise_budget(self, known: Total, definition: str, body: str, rescale: Rescale) -> Entry:
+    def raise_budget(self, known: Total, definition: str, body: str, rescale: Callable[[Vector], Vector]) -> Entry:
         """Replace the definition of a budget, with everything used in the units of its new limits.
 
         Raises:
@@ -248,16 +210,13 @@ class Store(ABC):
             (total,) = self._totals(connection, [name])
             if total.version != known.version:
                 raise Stale
-            cost, delta = rescale((total.cost, total.delta))
-            peak_cost, peak_delta = rescale((total.peak_cost, total.peak_delta))
-            changed = {"cost": cost, "delta": delta, "peak_cost": peak_cost, "peak_delta": peak_delta}
+            used = {"whole": rescale(total.whole), "peak": rescale(total.peak)}
             connection.execute(
                 update(schema.budget).where(schema.budget.c.name == name),
-                {"version": total.version + 1, "body": definition, **changed},
+                {"version": total.version + 1, "body": definition, **used},
             )
             for row in connection.execute(select(schema.block).where(schema.block.c.budget == name)).all():
-                cost, delta = rescale((row.cost, row.delta))
-                self._set_block(connection, name, row.block, cost, delta)
+                self._set_block(connection, name, row.block, rescale(row.used))
             return self._append(connection, "raise", None, None, body)
 
     def declare(self, body: str, known: int) -> Entry:
@@ -296,14 +255,14 @@ class Store(ABC):
             version = connection.execute(select(schema.book.c.schema_version)).scalar_one()
             if version >= schema.SCHEMA_VERSION:
                 return  # another process was faster
-            if version not in schema.MIGRATIONS:
+            if version not in migration.MIGRATIONS:
                 raise damaged(self.place, f"its form is {version}, and there never was one")
+            record = {"from": version, "to": schema.SCHEMA_VERSION}
             for step in range(version, schema.SCHEMA_VERSION):
-                schema.MIGRATIONS[step](connection)
+                record |= migration.MIGRATIONS[step](connection) or {}
             connection.execute(update(schema.book), {"schema_version": schema.SCHEMA_VERSION})
             self._install(connection)
-            body = sealed({"from": version, "to": schema.SCHEMA_VERSION})
-            self._append(connection, "migrate", None, None, body)
+            self._append(connection, "migrate", None, None, sealed(record))
 
     def saw(self, head: Head, before: int = 0) -> None:
         """Remember the last entry that is known; a book that ends before what was known `before` is an older one."""
@@ -462,35 +421,29 @@ class Store(ABC):
     def _operation(self, connection: Connection, operation: str) -> list[Entry]:
         return [_entry(row) for row in connection.execute(OPERATION, {"asked": operation})]
 
-    def _set_block(self, connection: Connection, name: str, block: str, cost: int, delta: int) -> None:
+    def _set_block(self, connection: Connection, name: str, block: str, used: Vector) -> None:
         where = (schema.block.c.budget == name, schema.block.c.block == block)
         connection.execute(delete(schema.block).where(*where))
-        row = {"budget": name, "block": block, "cost": cost, "delta": delta}
-        connection.execute(insert(schema.block), row)
-
-    def _block(self, connection: Connection, name: str, block: str) -> tuple[int, int]:
-        row = connection.execute(BLOCK, {"asked": name, "part": block}).one()
-        return row.cost, row.delta
+        connection.execute(insert(schema.block), {"budget": name, "block": block, "used": used})
 
     def _give_back(self, connection: Connection, charge: Charge) -> None:
-        budget, block = schema.budget.c, schema.block.c
+        (total,) = self._totals(connection, [charge.name])
+        made = update(schema.budget).where(schema.budget.c.name == charge.name)
         if not charge.blocks:
-            less = {"cost": budget.cost - charge.cost, "delta": budget.delta - charge.delta}
-            connection.execute(update(schema.budget).where(budget.name == charge.name).values(less))
+            connection.execute(made, {"whole": less(total.whole, charge.units)})
             return
         for name in charge.blocks:
-            cost, delta = self._block(connection, charge.name, name)
-            self._set_block(connection, charge.name, name, cost - charge.cost, delta - charge.delta)
-        used = select(block.cost, block.delta).where(block.budget == charge.name)
-        rows = connection.execute(used).all()
-        peaks = {"peak_cost": max(row.cost for row in rows), "peak_delta": max(row.delta for row in rows)}
-        connection.execute(update(schema.budget).where(budget.name == charge.name), peaks)
+            used = connection.execute(BLOCK, {"asked": charge.name, "part": name}).scalar_one()
+            self._set_block(connection, charge.name, name, less(used, charge.units))
+        of_blocks = select(schema.block.c.used).where(schema.block.c.budget == charge.name)
+        nothing = (0,) * len(charge.units)
+        connection.execute(made, {"peak": peak(nothing, connection.execute(of_blocks).scalars())})
 
 
 TOTALS = select(schema.budget).where(schema.budget.c.name.in_(bindparam("names"))).order_by(schema.budget.c.name)
 PAGE = select(schema.entry).where(schema.entry.c.seq > bindparam("after")).order_by(schema.entry.c.seq).limit(PAGE_SIZE)
 OPERATION = select(schema.entry).where(schema.entry.c.operation == bindparam("asked")).order_by(schema.entry.c.seq)
-BLOCK = select(schema.block.c.cost, schema.block.c.delta).where(
+BLOCK = select(schema.block.c.used).where(
     schema.block.c.budget == bindparam("asked"), schema.block.c.block == bindparam("part")
 )
 

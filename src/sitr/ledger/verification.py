@@ -13,7 +13,7 @@ from .anchor import Mark, read_marks
 from .answer import OutOfReach, content_of
 from .entry import BEFORE_ALL, Entry, Head, entry_hash
 from .replay import Fault, Replay
-from .statement import rounded_share
+from .standing import Standing, rounded_share
 from .store import Snapshot, Store
 
 TOLD_EVERY = 1000  # entries, of progress
@@ -33,7 +33,8 @@ class Verification:
         problem: What is wrong with it, or with the book.
         others: What else is wrong; after a break of the chain nothing more is read.
         anchored: How far an anchor vouches for it.
-        spent: What every budget has used, worked out again, as a share of its limit; (cost, δ-parts).
+        spent: What every budget has used, worked out again, as a share of its limit: (cost, δ-parts) of the filter
+            that has the most left.
         remarks: What is odd but breaks nothing, such as a clock that was set back.
 
     Example:
@@ -140,7 +141,6 @@ class _Reading:
     def verification(self, anchored: str) -> Verification:
         """Return what was found."""
         first = self.wrong[0] if self.wrong else Wrong(None, "")
-        used = {name: account.used for name, account in self.replay.accounts.items()}
         return Verification(
             ledger=self._ledger,
             valid=not self.wrong,
@@ -149,7 +149,7 @@ class _Reading:
             problem=first.what,
             others=tuple(wrong.what for wrong in self.wrong[1 : MOST_TOLD + 1]),
             anchored=anchored,
-            spent={name: (_share(cost), _share(delta)) for name, (cost, delta) in used.items()},
+            spent={name: _shares(account.standing) for name, account in self.replay.accounts.items()},
             remarks=tuple(self.remarks[:MOST_TOLD]),
         )
 
@@ -163,7 +163,7 @@ def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
         total = totals[name]
         if (total.version, total.body) != (account.version, account.keeper.to_json()):
             raise Wrong(None, f"the budget {name!r} is defined otherwise than its entries say")
-        if ((total.cost, total.delta), (total.peak_cost, total.peak_delta)) != (account.whole, account.peak):
+        if (total.whole, total.peak) != (account.whole, account.peak):
             raise Wrong(None, f"the running total of the budget {name!r} is not what its entries add up to")
     blocks = {(name, block): used for name, a in replay.accounts.items() for block, used in a.blocks.items()}
     if blocks != snapshot.blocks():
@@ -201,5 +201,6 @@ def _vouched(marks: list[Mark], *, valid: bool) -> str:
     return f"anchored up to entry {last.head.seq}, on {last.at}: what came later could have been cut off unseen"
 
 
-def _share(units: int) -> float:
-    return rounded_share(units, math.inf)
+def _shares(standing: Standing) -> tuple[float, float]:
+    cost, delta = standing.filter().used
+    return rounded_share(cost, math.inf), rounded_share(delta, math.inf)

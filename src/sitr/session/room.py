@@ -7,12 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..accounting import Event, choose_filter
-from ..accounting.filters import MOST, WHOLE
+from ..accounting import Event
 from ..display import percent
 from ..errors import SitrError
-from ..ledger import Budget
-from ..ledger.statement import Amount
 from ..query.explanation import NO_FIT
 from ..query.planner import Target, plan
 from ..query.query import Query
@@ -21,41 +18,6 @@ if TYPE_CHECKING:
     from .database import Database
 
 DECADES = 6  # below what was asked for; less than a millionth of it is of no use
-ALLOWED = MOST / WHOLE - 1  # what a full budget may be exceeded by (decision 0006)
-
-
-class Room:
-    """What one budget has left.
-
-    Args:
-        budget: The promise.
-        left: What is left of it, by its ledger.
-    """
-
-    def __init__(self, budget: Budget, left: Amount) -> None:
-        self.budget, self.left, self.filter = budget, left, budget.filter()
-        if left.order is not None:  # a budget that was raised keeps its order
-            epsilon, delta = budget.epsilon or 0.0, budget.delta or 0.0
-            self.filter = choose_filter(epsilon, delta, alpha=left.order, adjacency=budget.adjacency)
-
-    def after(self, event: Event) -> float | None:
-        """Return which part of the budget an event would leave; None where it does not fit, or has no price there.
-
-        Example:
-            >>> from sitr.accounting import PureDP
-            >>> room = Room(Budget(epsilon=1.0), Amount(0.75, 0.0, 0.75, "epsilon"))
-            >>> room.after(PureDP(epsilon=0.25)), room.after(PureDP(epsilon=0.8))
-            (0.5, None)
-        """
-        try:
-            cost = self.filter.cost(event)
-        except SitrError:
-            return None
-        filter, left = self.filter, self.left
-        due = [(cost, left.value, filter.limit), (event.infinite_mass, left.delta, filter.delta)]
-        if any(asked > rest + ALLOWED * limit for asked, rest, limit in due):
-            return None
-        return min(max(rest - asked, 0.0) / limit for asked, rest, limit in due if limit)
 
 
 class Forecast:
@@ -67,22 +29,20 @@ class Forecast:
         purpose: What for; a budget for that purpose has to have room as well.
 
     Attributes:
-        rooms: What each of them has left, by its name.
+        rooms: How each of them stands, by its name.
     """
 
     def __init__(self, database: Database, query: Query, purpose: str | None = None) -> None:
         self.database, self.query = database, query
         paying = query.datasets(database.declared)
-        left = database.ledger.left_for(paying, analyst=database.analyst, purpose=purpose)
-        self.rooms = {name: Room(*found) for name, found in left.items()}
+        self.rooms = database.ledger.left_for(paying, analyst=database.analyst, purpose=purpose)
 
     def remaining(self, event: Event) -> dict[str, tuple[str, str]]:
         """Return for each budget what is left now, and after an event."""
         found = {}
         for name, room in self.rooms.items():
-            share = room.after(event)
-            after = NO_FIT if share is None else percent(share, spent=False)
-            found[name] = (f"{percent(room.left.share, spent=False)} of {room.budget.promise}", after)
+            after = percent(room.after(event).remaining.share, spent=False) if room.admits(event) else NO_FIT
+            found[name] = (f"{percent(room.remaining.share, spent=False)} of {room.budget.promise}", after)
         return found
 
     def affordable(self, target: Target) -> float | None:
@@ -93,7 +53,7 @@ class Forecast:
                 event = self._event(replace(target, **{"rho" if target.epsilon is None else "epsilon": amount}))
             except SitrError:  # so little that its noise cannot be drawn
                 return False
-            return all(room.after(event) is not None for room in self.rooms.values())
+            return all(room.admits(event) for room in self.rooms.values())
 
         return largest(fits, target.epsilon or target.rho or 1.0)
 
@@ -103,7 +63,7 @@ class Forecast:
         if found is not None:
             return f"what is left pays for {'ρ' if target.epsilon is None else 'ε'} = {found:g} of this question."
         mass = self._event(target).infinite_mass
-        if any(mass > room.left.delta for room in self.rooms.values()):
+        if any(mass > room.remaining.delta for room in self.rooms.values()):
             return "its δ does not fit, whatever its ε: ask for a smaller δ, or declare what is grouped by."
         return "at no price does this question fit into what is left; an owner may raise the budget."
 
