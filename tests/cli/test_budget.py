@@ -303,7 +303,11 @@ def test_a_declaration_that_changed_is_refused_until_it_is_redeclared(tmp_path):
     told = run_json("budget", "redeclare", declaration, "--reason", "codes repeat")
     assert told["changes"] == ["budget 'clinic': tables.codes.key: not declared any more, was code"]
     assert "changed      nothing" in run("budget", "redeclare", declaration, "--reason", "again").stdout
-    for shown in (("budget", "show", "clinic"), ("budget", "show", "clinic", "--analyst", "badr"), ("ledger", "show")):
+    for shown in (
+        ("budget", "show", "clinic"),
+        ("budget", "show", "clinic", "--analyst", "badr"),
+        ("ledger", "show", "--entries"),
+    ):
         assert "codes repeat" in run(*shown, "--ledger", str(tmp_path / "book.db"), env={"COLUMNS": "200"}).stdout
     (record, *_) = run_json("budget", "list", declaration)["budgets"]
     assert [change["reason"] for change in record["redeclared"]] == ["codes repeat"]

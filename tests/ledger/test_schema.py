@@ -20,7 +20,7 @@ from tests.ledger.cluster import database_of, shared
 GOLDEN = Path(__file__).parent / "golden"
 # What its tables say in units of 2^-60 of the limits, so far as that is not told by the events alone.
 SPENT = {"clinic": 0.375, "school": 0.00125, "tax": 24031000872920915 / 2**60 * 1.5351343280228522}
-LATER = ("declared(text, text[])",)  # functions that the first form did not have
+LATER = ("declared(text, text[])", "mine()")  # functions that the first form did not have
 REQUEST = {"event": PureDP(epsilon=0.125), "analyst": "amina", "operation": "q-3"}
 
 

@@ -249,6 +249,7 @@ def _record(statement: Statement) -> dict[str, Any]:
         "exact": {"delta": statement.exact_delta, "epsilon": bracket_record(statement.exact)},
         "claimed": statement.claimed,
         "block": statement.block,
+        "releases": [line.to_dict() for line in statement.releases],
         "ledger": statement.ledger,
         "head": head_record(statement.head),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from ..accounting import Bracket, Composed, Event, PureDP
@@ -12,6 +13,7 @@ from ..units import join
 from .budget import Budget
 from .change import Change, changed_terms, is_change
 from .entry import BEFORE_ALL, Entry, Head
+from .journal import Line, left_of, line_of
 from .refusal import least_noise
 from .replay import Replay, event_of
 from .statement import Point, Statement
@@ -34,7 +36,7 @@ class History:
         self.declared: dict[str, tuple[int, str]] = {}
         self.points: list[Point] = []
         self._replay = Replay()
-        self._operations: set[str] = set()
+        self._operations: dict[str, str] = {}  # what was left after each
         self._head = Head(0, BEFORE_ALL)
 
     def read(self, entry: Entry) -> None:
@@ -58,6 +60,8 @@ class History:
             if not is_change(entry):
                 return
         self.points.append(Point(entry.seq, entry.at, entry.kind, account.standing.remaining.share))
+        if entry.kind == "reserve":
+            self._operations[str(entry.operation)] = left_of(account)
 
     def statement(self, ledger: str) -> Statement:
         """Return all there is to say of the budget."""
@@ -86,7 +90,13 @@ class History:
             ledger=ledger,
             head=self._head,
             points=tuple(self.points),
+            releases=tuple(self._releases()),
         )
+
+    def _releases(self) -> Iterator[Line]:
+        for name, left in self._operations.items():
+            operation = self._replay.operations[name]
+            yield line_of(operation.reserved, operation.state, {self.name: left})
 
     def _concerns(self, entry: Entry) -> bool:
         if entry.kind in ("budget", "raise"):
@@ -94,7 +104,6 @@ class History:
         if entry.kind == "declare":
             return bool(entry.record["name"] == self.name.partition("/")[0] and self.promises)
         if entry.kind == "reserve" and self.name in entry.record["budgets"]:
-            self._operations.add(str(entry.operation))
             return True
         return entry.kind == "refund" and entry.operation in self._operations
 

@@ -30,10 +30,12 @@ from . import schema
 from .address import store_at
 from .anchor import hold_to, read_marks, write_mark
 from .answer import Answer, content_of
+from .asked import Asked
 from .budget import Budget, check_share, key, keys
 from .entry import Entry, Head, canonical, sealed
 from .grant import Grant, already_spent
 from .history import History
+from .journal import Line, journal
 from .keeper import Keeper
 from .refusal import refusal
 from .replay import Fault, Replay
@@ -381,6 +383,7 @@ class Ledger:
         purpose: str | None = None,
         blocks: Iterable[str] = (),
         request: Mapping[str, Any] | None = None,
+        asked: Asked | None = None,
     ) -> Grant:
         """Charge an event to every budget that it falls under, or to none; use what is returned in a `with` block.
 
@@ -393,6 +396,7 @@ class Ledger:
             blocks: The blocks of the data that are read; none means all of it.
             request: What exactly is asked (plan, version of the declaration, parameters), as JSON can hold it. The same
                 id with another request is refused.
+            asked: The same for people, who read it in the book: the question and its price.
 
         Raises:
             BudgetExceeded: It does not fit; the message says by how much, and what would.
@@ -418,15 +422,15 @@ class Ledger:
             Why: ...
             Do: what fits into this budget: the same with 2.00 times the noise.
         """
-        asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
+        wanted = Request(datasets, event, analyst, operation, purpose, blocks, request, asked)
         failed: Exception | None = None
         try:
-            reserved = self._reserved(asked)
+            reserved = self._reserved(wanted)
         except (Unfit, ConnectionLost, BudgetExceeded) as error:
             failed = _settled(error)
         if failed is not None:
             # The id may have been used before: by a process that crashed, or by this one, whose answer was lost.
-            known = self._known(asked)
+            known = self._known(wanted)
             if known is None:
                 raise failed
             reserved = known
@@ -450,7 +454,7 @@ class Ledger:
             compute: Returns the answer; it is called once, after the charge, or never.
             analyst: As in `reserve`.
             operation: As in `reserve`; only what has an id can be asked again.
-            about: `purpose`, `blocks` and `request`, as in `reserve`.
+            about: `purpose`, `blocks`, `request` and `asked`, as in `reserve`.
 
         Example:
             >>> from sitr.accounting import Laplace
@@ -580,6 +584,24 @@ class Ledger:
             ['open']
         """
         return self.store.entries(after)
+
+    def releases(self) -> list[Line]:
+        """Return a line for each release: when, who, what for, the question, its price, and what was left after it.
+
+        As an analyst of a ledger in PostgreSQL, one sees one's own.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> grant = ledger.reserve("clinic", Laplace(noise_multiplier=4), analyst="amina", purpose="audit")
+            >>> [(line.analyst, line.purpose, line.question, line.state) for line in ledger.releases()]
+            [('amina', 'audit', 'laplace(4)', 'reserved')]
+        """
+        try:
+            return journal(self.entries())
+        except NotPermitted:
+            return journal(self.store.mine(), whole=False)
 
     def verify(
         self, *, anchor: str | Path | None = None, progress: Callable[[int], object] | None = None

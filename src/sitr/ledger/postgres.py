@@ -37,6 +37,7 @@ FOR_ANALYSTS = (
     "operation(text)",
     "kept(text, text)",
     "declared(text, text[])",
+    "mine()",
 )
 RESERVE = (
     "SELECT * FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s) AS made "
@@ -142,6 +143,9 @@ class PostgreSQL(Store):
     def declared(self, declaration: str | None, datasets: Sequence[str]) -> list[Entry]:
         asked = "SELECT * FROM sitr.declared(%(declaration)s, %(datasets)s)"
         return [Entry(*row) for row in self._read(asked, declaration=declaration, datasets=list(datasets))]
+
+    def mine(self) -> list[Entry]:
+        return [Entry(*row) for row in self._read("SELECT * FROM sitr.mine()")]
 
     def make(self, id: str, body: str) -> None:
         with self.transaction(locked=False) as connection:

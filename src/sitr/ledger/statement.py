@@ -10,8 +10,10 @@ from ..display import percent, reckoned, rounded_down, rounded_up, scientific
 from .budget import Budget
 from .change import Change
 from .entry import Head
+from .journal import Line
 from .standing import Amount
 
+SHOWN = 5  # releases of a statement; the book has all
 FIXED_IN_ADVANCE = "if this sequence had been fixed in advance"
 
 
@@ -59,6 +61,7 @@ class Statement:
         ledger: The id of the book.
         head: Its end, which fixes all of it.
         points: What was left after everything that changed it, for a picture.
+        releases: What was charged to it, a line for each.
 
     Example:
         >>> from sitr.ledger import Ledger
@@ -87,6 +90,7 @@ class Statement:
     ledger: str
     head: Head
     points: tuple[Point, ...]
+    releases: tuple[Line, ...]
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<10} {text}" for name, text in self.rows())
@@ -112,7 +116,27 @@ class Statement:
                 ("UNREADABLE", f"{self.unreadable} charges name no event that can be composed: sitr ledger verify")
             )
         rows.append(("operations", ", ".join(f"{count} {state}" for state, count in self.operations.items()) or "none"))
+        rows += [("release", release_text(line)) for line in self.releases[-SHOWN:]]
+        before = len(self.releases) - SHOWN
+        rows += [("releases", f"{before:,} more before these: sitr ledger show")] if before > 0 else []
         return [*rows, ("head", f"{self.head} of ledger {self.ledger}")]
+
+
+def release_text(line: Line) -> str:
+    """Say in a line what was released.
+
+    Example:
+        >>> from sitr.ledger.asked import Asked
+        >>> asked = Asked("SELECT COUNT(*) FROM visits", epsilon=0.1)
+        >>> line = Line(
+        ...     3, "2026-01-01T09:00:00", "amina", "q", "committed", "audit", ("clinic",), asked.text, asked, {}
+        ... )
+        >>> release_text(line)
+        '2026-01-01T09:00 by amina for audit: SELECT COUNT(*) FROM visits; ε = 0.1'
+    """
+    purpose = f" for {line.purpose}" if line.purpose else ""
+    left = "".join(f"; {left} left" for left in line.left.values())
+    return f"{line.at[:16]} by {line.analyst}{purpose}: {line.short}{'; ' if line.price else ''}{line.price}{left}"
 
 
 def amount_text(amount: Amount, *, spent: bool) -> str:

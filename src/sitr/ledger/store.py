@@ -179,6 +179,10 @@ class Store(ABC):
         On PostgreSQL, an analyst reads digests of them only.
         """
 
+    def mine(self) -> list[Entry]:
+        """Return the entries of whoever is logged in, in order; `NotPermitted` where the store knows no logins."""
+        raise not_permitted(self.place)
+
     # What owners do.
 
     @abstractmethod

@@ -88,7 +88,7 @@ class Database:
         from ..query.sql import parsed
 
         found = parsed(text, self.declared)
-        return Question(self, found.query, found.after, epsilon=found.epsilon, delta=found.delta)
+        return Question(self, found.query, found.after, epsilon=found.epsilon, delta=found.delta, text=text)
 
     def facts(self, relation: Relation) -> Facts:
         """Return what is publicly known of how many units and rows a relation has, before filters."""
