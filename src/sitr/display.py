@@ -59,6 +59,16 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+def shortened(text: str, most: int) -> str:
+    """Show the beginning of a text, and say how long it is, where it is longer than so many characters.
+
+    Example:
+        >>> shortened("SELECT 1", 10), shortened("SELECT " * 4, 10)
+        ('SELECT 1', 'SELECT SEL… (28 characters in all)')
+    """
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters in all)"
+
+
 def scientific(value: float, *, up: bool | None = None) -> str:
     """Show a delta; a small one is never printed as 0.000.
 

@@ -154,6 +154,12 @@ class InvalidDeclaration(SitrError, ValueError):
     code = "SITR-D01"
 
 
+class DeclarationChanged(InvalidDeclaration):
+    """A declaration is not the one that a budget of the book was promised under."""
+
+    code = "SITR-D02"
+
+
 class NotAllowed(SitrError, ValueError):
     """A query asks for what the plan language does not have, or what no proof covers."""
 

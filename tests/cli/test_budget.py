@@ -8,7 +8,7 @@ import pytest
 from sitr.accounting import Laplace
 from sitr.ledger import Budget, Ledger
 from tests.cli.books import make_book, tamper
-from tests.cli.clinics import make_clinic
+from tests.cli.clinics import COUNT, make_clinic
 from tests.cli.helpers import run, run_json
 
 
@@ -139,7 +139,7 @@ def test_a_raise_is_a_dated_change_of_promise_in_every_report(book):
     with opened(book) as ledger:
         (date, _, _) = ledger.statement("clinic").promises[1]
     for shown in (result, run("budget", "show", "clinic", "--ledger", book)):
-        assert f"raised      to ε = 2 on {date[:10]}: second wave" in shown.stdout
+        assert f"raised      on {date[:10]} to ε = 2: second wave" in shown.stdout
     assert date[:10] in run("budget", "list", "--ledger", book).stdout
     assert run_json("budget", "list", "--ledger", book)["budgets"][0]["raised"] == [
         {"at": date, "reason": "second wave"}
@@ -284,3 +284,32 @@ def test_the_list_of_a_declaration(tmp_path):
     both = run("budget", "list", path, "--ledger", book)
     assert both.exit_code == 2
     assert "Name a declaration or a ledger" in both.stderr
+
+
+def test_a_declaration_that_changed_is_refused_until_it_is_redeclared(tmp_path):
+    declaration = make_clinic(tmp_path)
+    assert run("budget", "begin", declaration).exit_code == 0
+    assert run_json("tables", declaration)["remarks"] == []
+    path = Path(declaration)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('public = true\nkey = "code"', "public = true"), encoding="utf-8")
+    for command in (("explain", declaration, COUNT, "--epsilon", "0.1"), ("budget", "begin", declaration)):
+        refused = run(*command, *(("--analyst", "amina") if command[0] == "explain" else ()))
+        assert refused.exit_code == 2
+        assert "DeclarationChanged [SITR-D02]" in refused.stderr
+        assert "tables.codes.key: not declared any more, was code" in refused.stderr
+    assert "was promised under another declaration" in run("tables", declaration).stderr
+    assert run("budget", "redeclare", declaration).exit_code == 2  # it takes a reason
+    told = run_json("budget", "redeclare", declaration, "--reason", "codes repeat")
+    assert told["changes"] == ["budget 'clinic': tables.codes.key: not declared any more, was code"]
+    assert "changed      nothing" in run("budget", "redeclare", declaration, "--reason", "again").stdout
+    for shown in (
+        ("budget", "show", "clinic"),
+        ("budget", "show", "clinic", "--analyst", "badr"),
+        ("ledger", "show", "--entries"),
+    ):
+        assert "codes repeat" in run(*shown, "--ledger", str(tmp_path / "book.db"), env={"COLUMNS": "200"}).stdout
+    (record, *_) = run_json("budget", "list", declaration)["budgets"]
+    assert [change["reason"] for change in record["redeclared"]] == ["codes repeat"]
+    listed = run("budget", "list", declaration, env={"COLUMNS": "200"}).stdout
+    assert f"redeclared {record['redeclared'][0]['at'][:10]}" in listed

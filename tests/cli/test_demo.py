@@ -26,7 +26,7 @@ def test_the_clinic_answers_refuses_and_keeps_its_book(tmp_path):
     assert "Why: its promise" in told
     assert "Do: what is left pays for ε = " in told
     assert "rare disease" not in told
-    assert "verified    valid: 11 entries" in told
+    assert "verified    valid: 12 entries" in told
     assert len(told.splitlines()) < 90
     assert "A hundred releases" in story
     assert "\x1b" not in result.stdout
@@ -42,7 +42,7 @@ def test_what_the_clinic_released(tmp_path):
     assert set(diagnoses["columns"]["diagnosis"]) <= {*clinic.COMMON, *clinic.RARE}
     assert refused["columns"] is None
     assert "short by" in refused["refusal"]
-    assert record["verified"] == "valid: 11 entries"
+    assert record["verified"] == "valid: 12 entries"
     assert record["statement"]["operations"] == "3 committed"
 
 

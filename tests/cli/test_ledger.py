@@ -11,6 +11,7 @@ from sitr.accounting import Laplace
 from sitr.cli import ledger as commands
 from sitr.ledger import Ledger
 from tests.cli.books import make_book, tamper
+from tests.cli.clinics import COUNT, SECRETS, make_clinic
 from tests.cli.helpers import run, run_json
 from tests.ledger import cluster, stores
 
@@ -45,8 +46,43 @@ def test_a_ledger_has_to_be_named(arguments, message):
     assert message in result.stderr
 
 
-def test_show(book):
-    result = run("ledger", "show", "--ledger", book, env={"COLUMNS": "160"})
+def test_show_says_what_was_asked(tmp_path):
+    declaration = make_clinic(tmp_path)
+    assert run("budget", "begin", declaration).exit_code == 0
+    ask = ("--epsilon", "0.1", "--analyst", "amina", "--purpose", "audit", "--yes")
+    assert run("query", declaration, COUNT, *ask, "--max-rows-per-unit", "2").exit_code == 0
+    grouped = "SELECT diagnosis, COUNT(*) AS n FROM visits GROUP BY diagnosis"
+    refused = run("query", declaration, grouped, "--epsilon", "0.1", "--analyst", "badr", "--yes")
+    assert refused.exit_code != 0  # of a pure budget
+    where = ("--ledger", str(tmp_path / "book.db"))
+    shown = run("ledger", "show", *where, env={"COLUMNS": "300"}).stdout
+    (line,) = [line for line in shown.splitlines() if "amina" in line]
+    asked = f"{COUNT} (max_rows_per_unit = 2)"
+    for word in ("audit", asked, "ε = 0.1", "clinic: 90.0 %; clinic/purpose/audit: 86.6 %"):
+        assert word in line
+    (record,) = run_json("ledger", "show", *where)["releases"]
+    assert (record["tables"], record["declaration"]) == (["visits"], "clinic, version 1")
+    assert (record["epsilon"], record["delta"], record["purpose"]) == (0.1, 0.0, "audit")
+    exported = run_json("ledger", "export", "--releases", *where)
+    assert exported["releases"] == [record]
+    rows = list(csv.DictReader(run("ledger", "export", "--releases", "--format", "csv", *where).stdout.splitlines()))
+    assert [(row["analyst"], row["question"], row["epsilon"]) for row in rows] == [("amina", asked, "0.1")]
+    assert rows[0]["left"] == "clinic: 90.0 %; clinic/purpose/audit: 86.6 %"
+    told = run("budget", "show", "clinic", *where).stdout
+    assert f"by amina for audit: {asked}; ε = 0.1; 90.0 % left" in told
+    for text in (shown, told, run("ledger", "export", *where).stdout):
+        assert not any(secret in text for secret in SECRETS)
+
+
+def test_show_only_the_last_releases(book):
+    assert [one["operation"] for one in run_json("ledger", "show", "--ledger", book)["releases"]] == ["q-1", "q-2"]
+    (last,) = run_json("ledger", "show", "--last", "1", "--ledger", book)["releases"]
+    assert (last["operation"], last["question"], last["epsilon"]) == ("q-2", "laplace(10)", None)
+    assert run_json("ledger", "show", "--last", "0", "--ledger", book)["releases"] == []
+
+
+def test_show_entries(book):
+    result = run("ledger", "show", "--entries", "--ledger", book, env={"COLUMNS": "160"})
     with opened(book) as ledger:
         assert f"ledger   {ledger.id}\n" in result.stdout
         assert f"head     {ledger.head}\n" in result.stdout
@@ -60,29 +96,36 @@ def test_show(book):
     assert lines[6].split()[2:5] == ["reserve", "q-2", "badr"]
 
 
-def test_show_only_the_last(book):
-    record = run_json("ledger", "show", "--last", "2", "--ledger", book)
+def test_show_only_the_last_entries(book):
+    record = run_json("ledger", "show", "--entries", "--last", "2", "--ledger", book)
     assert [entry["seq"] for entry in record["last"]] == [6, 7]
     assert record["entries"] == record["head"]["seq"] == 7
     assert record["last"][-1]["hash"] == record["head"]["hash"]
-    assert run_json("ledger", "show", "--last", "0", "--ledger", book)["last"] == []
+    assert run_json("ledger", "show", "--entries", "--last", "0", "--ledger", book)["last"] == []
 
 
 def test_what_was_tampered_with_is_shown_and_does_nothing_to_the_terminal(book):
     tamper(book, "UPDATE entry SET body = '{}' WHERE seq = 7")
     tamper(book, "UPDATE entry SET analyst = 'am' || char(27) || '[31mina[/]:smile:' WHERE seq = 6")
-    result = run("ledger", "show", "--ledger", book, env={"COLUMNS": "160"})
+    result = run("ledger", "show", "--entries", "--ledger", book, env={"COLUMNS": "160"})
     assert result.exit_code == 0
     assert "cannot be read: sitr ledger verify" in result.stdout
     assert "am?[31mina[/]:smile:" in result.stdout
     assert "\x1b" not in result.stdout
+    tamper(book, "UPDATE entry SET analyst = 'am' || char(27) || '[31mina[/]:smile:' WHERE seq = 7")
+    lines = run("ledger", "show", "--ledger", book, env={"COLUMNS": "160"})
+    assert lines.exit_code == 0
+    assert "cannot be read: sitr ledger verify (reserved)" in lines.stdout
+    assert "am?[31mina[/]:smile:" in lines.stdout
+    assert "\x1b" not in lines.stdout
 
 
 def test_a_long_entry_is_cut(book):
     with opened(book) as ledger:
         ledger.reserve("clinic", Laplace(noise_multiplier=40), analyst="badr", operation="q-3", purpose="p" * 150)
         ledger.refund("q-3", reason="r" * 190)
-    assert "r" * 118 not in run("ledger", "show", "--ledger", book, env={"COLUMNS": "250"}).stdout
+    for form in ((), ("--entries",)):
+        assert "r" * 118 not in run("ledger", "show", *form, "--ledger", book, env={"COLUMNS": "250"}).stdout
 
 
 def test_a_whole_book_is_valid_and_not_anchored(book):
@@ -205,6 +248,9 @@ def test_a_spreadsheet_runs_nothing(book, sign):
     with opened(book) as ledger:
         ledger.reserve("clinic", Laplace(noise_multiplier=40), analyst=f"{sign}cmd()", operation=f"{sign}1+1")
     text = run("ledger", "export", "--format", "csv", "--ledger", book).stdout
+    last = list(csv.DictReader(text.splitlines()))[-1]
+    assert (last["operation"], last["analyst"]) == (f"'{sign}1+1", f"'{sign}cmd()")
+    text = run("ledger", "export", "--releases", "--format", "csv", "--ledger", book).stdout
     last = list(csv.DictReader(text.splitlines()))[-1]
     assert (last["operation"], last["analyst"]) == (f"'{sign}1+1", f"'{sign}cmd()")
 

@@ -10,6 +10,7 @@ import pytest
 from sitr.accounting import Laplace
 from sitr.errors import InvalidArgument, MissingExtra
 from sitr.ledger import Budget, Ledger, Point
+from sitr.ledger.terms import Terms
 from sitr.report import write_burn_down
 from sitr.report.burn_down import DAY, FEW, SHORTEST, draw_burn_down
 
@@ -98,3 +99,16 @@ def test_without_matplotlib(tmp_path, monkeypatch):
     with pytest.raises(MissingExtra, match=r"pip install 'sitr\[plot\]'"):
         write_burn_down(tmp_path / "x.svg", asked())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_promise_that_was_declared_anew_is_marked_like_a_raise():
+    ledger = Ledger.open("memory://")
+    ledger.create_budget("clinic", Budget(epsilon=1.0))
+    ledger.declare(Terms("clinic", "clinic", 1, {"tables.visits.unit": "named by patient"}))
+    ledger.raise_budget("clinic", Budget(epsilon=2.0), reason="second wave")
+    ledger.declare(Terms("clinic", "clinic", 2, {"tables.visits.unit": "each row is one"}), reason="the board")
+    statement = ledger.statement("clinic")
+    _, under, marks = texts(draw_burn_down(statement))
+    assert marks == ["1", "2", "100 % left"]
+    assert "2  redeclared on " in under
+    assert "(tables.visits.unit: each row is one, was named by patient): the board" in under.replace("\n    ", " ")

@@ -95,9 +95,31 @@ def begin(declaration: Path, as_json: bool) -> None:
         print_json(about | {"budgets": records, "differences": others})
     else:
         print_rows([*about.items()])
-        print_table(("budget", "promise", "spent", "left", "raised"), [_line(record) for record in records])
+        print_table(("budget", "promise", "spent", "left", "changed"), [_line(record) for record in records])
     for other in others:
         click.echo(f"{other} The book holds: sitr budget raise changes it.", err=True)
+
+
+@budget.command()
+@declaration_argument
+@click.option("--reason", required=True, help="Why; every report shows it, with the date and what changed.")
+@as_json
+def redeclare(declaration: Path, reason: str, as_json: bool) -> None:
+    """Let the promises of a book hold for what DECLARATION says now.
+
+    Which rows are one unit, where they are, and what is public is part of a promise. To change it is a dated change of
+    promise, which every report shows from then on; until then nothing can be asked under the new words.
+    """
+    from ..session.beginning import redeclare as change
+
+    book, changes = change(declaration, reason=reason)
+    with book:
+        about = {"ledger": book.id, "place": book.store.place, "declaration": str(declaration)}
+        head = book.head
+    if as_json:
+        print_json(about | {"reason": reason, "changes": changes, "head": head_record(head)})
+        return
+    print_rows([*about.items(), *(("changed", change) for change in changes or ["nothing"])])
 
 
 @budget.command()
@@ -144,7 +166,7 @@ def list_budgets(declaration: Path | None, url: str, anchor: Path | None, as_jso
     if as_json:
         print_json(about)
         return
-    print_table(("budget", "promise", "spent", "left", "raised"), [_line(record) for record in records])
+    print_table(("budget", "promise", "spent", "left", "changed"), [_line(record) for record in records])
     click.echo(place)
 
 
@@ -215,6 +237,8 @@ def _record(statement: Statement) -> dict[str, Any]:
         "name": statement.name,
         "budget": dataclasses.asdict(statement.budget),
         "promises": [{"at": at, "promise": promise, "reason": reason} for at, promise, reason in statement.promises],
+        "changes": [change._asdict() for change in statement.changes],
+        "declared": [{"declaration": name, "version": version, "at": at} for name, version, at in statement.declared],
         "theorem": statement.theorem,
         "spent": statement.spent._asdict(),
         "remaining": statement.remaining._asdict(),
@@ -225,27 +249,32 @@ def _record(statement: Statement) -> dict[str, Any]:
         "exact": {"delta": statement.exact_delta, "epsilon": bracket_record(statement.exact)},
         "claimed": statement.claimed,
         "block": statement.block,
+        "releases": [line.to_dict() for line in statement.releases],
         "ledger": statement.ledger,
         "head": head_record(statement.head),
     }
 
 
 def _budget_records(book: Ledger) -> list[dict[str, Any]]:
-    raised = defaultdict(list)
+    from ..ledger.change import is_change
+
+    changed: dict[str, dict[str, list[dict[str, str]]]] = {kind: defaultdict(list) for kind in ("raise", "declare")}
     for entry in book.entries():
-        if entry.kind == "raise":
-            raised[entry.record.get("name")].append({"at": entry.at, "reason": entry.record.get("reason", "")})
+        if is_change(entry):
+            about = {"at": entry.at, "reason": entry.record.get("reason", "")}
+            changed[entry.kind][str(entry.record.get("name"))].append(about)
     records = []
     for name, promise in book.budgets().items():
         dataset, holder = named(name)
         spent, left = book.spent(dataset, **holder), book.remaining(dataset, **holder)
         about = {"name": name, "budget": dataclasses.asdict(promise), "promise": str(promise)}
-        records.append({**about, "spent": spent._asdict(), "remaining": left._asdict(), "raised": raised[name]})
+        changes = {"raised": changed["raise"][name], "redeclared": changed["declare"][dataset]}
+        records.append({**about, "spent": spent._asdict(), "remaining": left._asdict(), **changes})
     return records
 
 
 def _line(record: dict[str, Any]) -> tuple[str, ...]:
     spent = percent(record["spent"]["share"], spent=True)
     left = percent(record["remaining"]["share"], spent=False)
-    dates = ", ".join(change["at"][:10] for change in record["raised"])
-    return record["name"], record["promise"], spent, left, dates
+    dates = [f"{how} {change['at'][:10]}" for how in ("raised", "redeclared") for change in record[how]]
+    return record["name"], record["promise"], spent, left, ", ".join(dates)

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,12 @@ from .output import as_json, print_json, print_rows, print_table, write_new
 
 if TYPE_CHECKING:
     from ..ledger import Entry, Ledger, Verification
+    from ..ledger.journal import Line
 
+RELEASE = (
+    "seq", "at", "analyst", "purpose", "question", "tables", "datasets", "epsilon", "rho", "delta", "left", "state",
+    "declaration", "operation",
+)  # fmt: skip
 COLUMNS = ("ledger", "seq", "at", "kind", "operation", "analyst", "body", "hash")
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet run a cell instead of showing it
 LONGEST = 120  # characters of an entry in a table; all of it is in an export
@@ -39,21 +44,32 @@ def ledger() -> None:
 
 
 @ledger.command()
-@click.option(
-    "--last", type=click.IntRange(0), default=20, show_default=True, help="How many entries to show, from the end."
-)
+@click.option("--last", type=click.IntRange(0), default=20, show_default=True, help="How many to show, from the end.")
+@click.option("--entries", "raw", is_flag=True, help="Show the entries of the book, in place of a line per release.")
 @book_options
-def show(last: int, url: str, anchor: Path | None, as_json: bool) -> None:
-    """Say which book this is, where it ends, and what happened last."""
+def show(last: int, raw: bool, url: str, anchor: Path | None, as_json: bool) -> None:
+    """Say which book this is, where it ends, and what was asked last.
+
+    There is a line for each release: when, who, what for, the question, its price, and what was left after it. An
+    analyst of a book in PostgreSQL sees her own.
+    """
     with open_book(url, anchor) as book:
         head = book.head
-        entries = _entries(book, head.seq, after=max(head.seq - last, 0))
         about = {"ledger": book.id, "place": book.store.place, "entries": head.seq, "head": head_record(head)}
+        entries = _entries(book, head.seq, after=max(head.seq - last, 0)) if raw else []
+        lines = [] if raw else book.releases()
+    lines = lines[max(len(lines) - last, 0) :]
     if as_json:
-        print_json(about | {"last": [entry.to_dict() for entry in entries]})
+        told = (
+            {"last": [entry.to_dict() for entry in entries]} if raw else {"releases": [one.to_dict() for one in lines]}
+        )
+        print_json(about | told)
         return
     print_rows([("ledger", book.id), ("place", book.store.place), ("entries", str(head.seq)), ("head", str(head))])
-    print_table(("", "time", "kind", "operation", "analyst", ""), [_line(entry) for entry in entries])
+    if raw:
+        print_table(("", "time", "kind", "operation", "analyst", ""), [_line(entry) for entry in entries])
+    else:
+        print_table(("when", "who", "what for", "question", "price", "left"), [_release(line) for line in lines])
 
 
 @ledger.command()
@@ -84,9 +100,10 @@ def verify(url: str, anchor: Path | None, as_json: bool) -> None:
     "--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True, help="Of the export."
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A new file; nothing is overwritten.")
+@click.option("--releases", is_flag=True, help="Write a line per release, in place of every entry.")
 @book_options
-def export(form: str, output: Path | None, url: str, anchor: Path | None, as_json: bool) -> None:
-    """Write all entries out, as one JSON document or as CSV.
+def export(form: str, output: Path | None, releases: bool, url: str, anchor: Path | None, as_json: bool) -> None:
+    """Write all entries out, as one JSON document or as CSV; or a line per release: who asked what, at which price.
 
     Cells of the CSV that a spreadsheet would run as a formula begin with an apostrophe.
     """
@@ -94,15 +111,20 @@ def export(form: str, output: Path | None, url: str, anchor: Path | None, as_jso
         raise click.UsageError("CSV and JSON cannot both go to standard output: name a file with --output.")
     with open_book(url, anchor) as book:
         head = book.head
-        entries = _entries(book, head.seq)
         about = {"ledger": book.id, "head": head_record(head)}
-    text = _csv(book.id, entries) if form == "csv" else _json(about, entries)
+        entries = [] if releases else _entries(book, head.seq)
+        lines = book.releases() if releases else []
+    if releases:
+        text = _csv_of_releases(book.id, lines) if form == "csv" else _json(about, "releases", lines)
+    else:
+        text = _csv(book.id, entries) if form == "csv" else _json(about, "entries", entries)
     if output is None:
         click.echo(text, nl=False)
         return
     write_new(output, text)
     if as_json:
-        print_json({**about, "file": str(output), "entries": len(entries)})
+        counted = {"releases": len(lines)} if releases else {"entries": len(entries)}
+        print_json({**about, "file": str(output), **counted})
     else:
         click.echo(output)
 
@@ -166,6 +188,10 @@ def _entries(book: Ledger, until: int, after: int = 0) -> list[Entry]:
     return list(itertools.takewhile(lambda entry: entry.seq <= until, book.entries(after)))
 
 
+def _release(line: Line) -> tuple[str, ...]:
+    return line.at[:16], line.analyst, line.purpose, line.short, line.price, line.room
+
+
 def _line(entry: Entry) -> tuple[str, ...]:
     return str(entry.seq), entry.at[:16], entry.kind, entry.operation or "", entry.analyst or "", _words(entry)
 
@@ -187,6 +213,12 @@ def _budget_words(record: dict[str, Any]) -> str:
     return f"{record['name']}: {promise}{reason}"
 
 
+def _terms_words(record: dict[str, Any]) -> str:
+    reason = f"{record['reason']}; " if "reason" in record else ""
+    by = f"{record['name']}, by {record['declaration']} version {record['version']}"
+    return f"{by}: {reason}{'; '.join(record['changes'])}"
+
+
 def _charge_words(record: dict[str, Any]) -> str:
     from ..accounting import Event
     from ..accounting.notation import event_text
@@ -199,6 +231,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "migrate": lambda record: f"from form {record['from']} to {record['to']}",
     "budget": _budget_words,
     "raise": _budget_words,
+    "declare": _terms_words,
     "reserve": _charge_words,
     "start": lambda record: "",
     "commit": lambda record: f"{record['bytes']} bytes of {record['media']}",
@@ -235,8 +268,8 @@ def _verification_rows(found: Verification, anchored: bool) -> list[tuple[str, s
     return rows + [("remark", remark) for remark in found.remarks]
 
 
-def _json(about: dict[str, Any], entries: list[Entry]) -> str:
-    document = {**about, "entries": [entry.to_dict() for entry in entries]}
+def _json(about: dict[str, Any], what: str, records: Sequence[Entry | Line]) -> str:
+    document = {**about, what: [record.to_dict() for record in records]}
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -248,6 +281,21 @@ def _csv(ledger: str, entries: list[Entry]) -> str:
         cells = [ledger, *(getattr(entry, column) for column in COLUMNS[1:])]
         writer.writerow([_harmless("" if cell is None else str(cell)) for cell in cells])
     return lines.getvalue()
+
+
+def _csv_of_releases(ledger: str, releases: list[Line]) -> str:
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines)
+    writer.writerow(("ledger", *RELEASE))
+    for line in releases:
+        record = line.to_dict() | {"left": line.room}
+        cells = [ledger, *(_cell(record[name]) for name in RELEASE)]
+        writer.writerow([_harmless(cell) for cell in cells])
+    return lines.getvalue()
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _harmless(cell: str) -> str:

@@ -119,12 +119,7 @@ def cost_text(bill: Explanation) -> str:
     target = bill.target
     if target.epsilon is None:
         return f"ρ = {rounded_up(target.rho or 0.0)}"
-    return f"ε = {rounded_up(target.epsilon)}{f' at δ = {scientific(target.delta)}' if spends_delta(bill) else ''}"
-
-
-def spends_delta(bill: Explanation) -> bool:
-    """Whether a release has an infinite loss with a small chance, or noise that has no pure ε."""
-    return bill.plan.kind == "gaussian" or bill.plan.selects
+    return f"ε = {rounded_up(target.epsilon)}{f' at δ = {scientific(target.delta)}' if bill.plan.spends_delta else ''}"
 
 
 def bracket_text(bracket: Bracket) -> str:

@@ -13,7 +13,7 @@ import click
 from ..display import counted, percent, reckoned, rounded_down, scientific
 from ..errors import BudgetExceeded, LedgerError, NotPermitted, UnknownName
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
-from .output import as_json, cost_text, on_terminal, print_json, print_table, spends_delta
+from .output import as_json, cost_text, on_terminal, print_json, print_table
 from .words import in_options, speaking_options
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _confirm(question: Question, bill: Explanation, price: dict[str, Any], purpo
 def _price(bill: Explanation) -> str:
     if bill.target.epsilon is None:
         return f"ρ = {bill.target.rho:g}"
-    return f"ε = {bill.target.epsilon:g}{f' at δ = {scientific(bill.target.delta)}' if spends_delta(bill) else ''}"
+    return f"ε = {bill.target.epsilon:g}{f' at δ = {scientific(bill.target.delta)}' if bill.plan.spends_delta else ''}"
 
 
 def _left(name: str, room: Standing) -> str:
@@ -210,7 +210,7 @@ def _spent(answer: Answer, bill: Explanation | None) -> dict[str, Any]:
     if bill is None:
         return {"epsilon": None, "delta": None, "rho": None}
     target = bill.target
-    return {"epsilon": target.epsilon, "delta": target.delta if spends_delta(bill) else 0.0, "rho": target.rho}
+    return {"epsilon": target.epsilon, "delta": target.delta if bill.plan.spends_delta else 0.0, "rho": target.rho}
 
 
 def _record(answer: Answer) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..display import percent
+from ..errors import DeclarationChanged
 from .book import anchor_option
 from .declared import declaration_argument
 from .output import as_json, print_json, print_rows, print_table
 
 if TYPE_CHECKING:
+    from ..ledger import Ledger
     from ..tables.declaration import Column, Declaration, Table
 
 NOT_BEGUN = "not begun: sitr budget begin"
@@ -31,10 +33,10 @@ def tables(declaration: Path, anchor: Path | None, as_json: bool) -> None:
     from ..tables.declaration import Declaration
 
     declared = Declaration.read(declaration)
-    budgets = _budgets(declared, anchor)
+    budgets, remarks = _budgets(declared, anchor)
     if as_json:
         records = {name: _table_record(table) for name, table in declared.tables.items()}
-        print_json(_about(declared) | {"tables": records, "budgets": budgets})
+        print_json(_about(declared) | {"tables": records, "budgets": budgets, "remarks": remarks})
         return
     print_rows([(name, _said(value)) for name, value in _about(declared).items() if value not in (None, [])])
     for table in declared.tables.values():
@@ -42,6 +44,8 @@ def tables(declaration: Path, anchor: Path | None, as_json: bool) -> None:
         rows = [_line(table, column) for column in table.columns.values()]
         print_table(("column", "type", "bounds", "categories", ""), rows)
     print_table(("budget", "promise", "left"), [(one["name"], one["promise"], _left(one)) for one in budgets])
+    for remark in remarks:
+        click.echo(remark, err=True)
 
 
 def _about(declared: Declaration) -> dict[str, Any]:
@@ -102,8 +106,8 @@ def _column_record(column: Column) -> dict[str, Any]:
     }
 
 
-def _budgets(declared: Declaration, anchor: Path | None) -> list[dict[str, Any]]:
-    """Every budget that is declared, and what the book says is left of it, if there is a book."""
+def _budgets(declared: Declaration, anchor: Path | None) -> tuple[list[dict[str, Any]], list[str]]:
+    """Every budget that is declared, and what the book says is left of it, if there is a book; and remarks."""
     from ..session.database import declared_book, declared_budgets
 
     promised = declared_budgets(declared)
@@ -111,15 +115,26 @@ def _budgets(declared: Declaration, anchor: Path | None) -> list[dict[str, Any]]
         {"name": name, "promise": str(budget), "remaining": None} for name, (_, _, budget) in promised.items()
     ]
     if declared.ledger is None or declared.ledger_id is None:
-        return records
+        return records, []
     with declared_book(declared, anchor) as book:
+        remarks = _held(declared, book)
         known = book.budgets()
         for record in records:
             dataset, holder, _ = promised[record["name"]]
             if record["name"] in known:
                 record["promise"] = str(known[record["name"]])
                 record["remaining"] = book.remaining(dataset, **holder)._asdict()
-    return records
+    return records, remarks
+
+
+def _held(declared: Declaration, book: Ledger) -> list[str]:
+    """Whether the book was promised under this declaration, in words."""
+    from ..session.terms import hold_to_terms
+
+    try:
+        return list(hold_to_terms(declared, book, {}))
+    except DeclarationChanged as refused:
+        return [str(refused)]
 
 
 def _left(record: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import logging
 import os
 import secrets
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -91,12 +92,13 @@ class Grant:
                 raise
         self._started = True
 
-    def commit(self, answer: Any) -> None:
+    def commit(self, answer: Any, *, left: Mapping[str, str] | None = None) -> None:
         """Keep the answer, so that asking again with the same id returns it.
 
         Args:
             answer: Bytes, text, a private `Release`, what JSON can hold (with releases in it, as of a `Blueprint`), or
                 the path of a file, of which a copy is kept. Never an exact value: what is kept may be shown.
+            left: What each budget has left, in words, for those who read the book.
 
         Raises:
             AlreadyAnswered: It has an answer, which is another one.
@@ -110,7 +112,8 @@ class Grant:
                 f"operation {self.operation!r} is not started.", do="with ledger.reserve(...) as grant: ..."
             )
         kept, record = self._kept(answer)
-        store, body = self._ledger.store, canonical({**record, "holder": self._holder})
+        said = {"left": dict(left)} if left else {}
+        store, body = self._ledger.store, canonical({**record, **said, "holder": self._holder})
         try:
             store.commit(self.operation, self.analyst, self._holder, body, kept)
         except (Unfit, ConnectionLost) as error:

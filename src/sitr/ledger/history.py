@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from ..accounting import Bracket, Composed, Event, PureDP
 from ..errors import SitrError
 from ..units import join
 from .budget import Budget
+from .change import Change, changed_terms, is_change
 from .entry import BEFORE_ALL, Entry, Head
+from .journal import Line, left_of, line_of
 from .refusal import least_noise
 from .replay import Replay, event_of
 from .statement import Point, Statement
@@ -21,15 +24,19 @@ class History:
 
     Attributes:
         promises: When it was promised and raised: (date, promise, reason).
+        changes: Everything that changed the promise since.
+        declared: By which declarations it is used: (name, version, date).
         points: What was left after everything that changed it.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.promises: list[tuple[str, str, str]] = []
+        self.changes: list[Change] = []
+        self.declared: dict[str, tuple[int, str]] = {}
         self.points: list[Point] = []
         self._replay = Replay()
-        self._operations: set[str] = set()
+        self._operations: dict[str, str] = {}  # what was left after each
         self._head = Head(0, BEFORE_ALL)
 
     def read(self, entry: Entry) -> None:
@@ -44,8 +51,17 @@ class History:
             return
         account = self._replay.accounts[self.name]
         if entry.kind in ("budget", "raise"):
-            self.promises.append((entry.at, account.keeper.budget.promise, entry.record.get("reason", "")))
+            promise, reason = account.keeper.budget.promise, entry.record.get("reason", "")
+            self.promises.append((entry.at, promise, reason))
+            self.changes += [Change(entry.at, entry.kind, promise, reason)] if entry.kind == "raise" else []
+        if entry.kind == "declare":
+            self.declared[entry.record["declaration"]] = entry.record["version"], entry.at
+            self.changes += [changed_terms(entry)] if is_change(entry) else []
+            if not is_change(entry):
+                return
         self.points.append(Point(entry.seq, entry.at, entry.kind, account.standing.remaining.share))
+        if entry.kind == "reserve":
+            self._operations[str(entry.operation)] = left_of(account)
 
     def statement(self, ledger: str) -> Statement:
         """Return all there is to say of the budget."""
@@ -59,6 +75,8 @@ class History:
             budget=account.keeper.budget,
             theorem=account.keeper.filter.theorem,
             promises=tuple(self.promises),
+            changes=tuple(self.changes),
+            declared=tuple((name, version, at) for name, (version, at) in self.declared.items()),
             spent=standing.spent,
             remaining=standing.remaining,
             fits=least_noise(standing),
@@ -72,15 +90,22 @@ class History:
             ledger=ledger,
             head=self._head,
             points=tuple(self.points),
+            releases=tuple(self._releases()),
         )
+
+    def _releases(self) -> Iterator[Line]:
+        for name, left in self._operations.items():
+            operation = self._replay.operations[name]
+            yield line_of(operation.reserved, operation.state, {self.name: left})
 
     def _concerns(self, entry: Entry) -> bool:
         if entry.kind in ("budget", "raise"):
             return bool(entry.record["name"] == self.name)
         if entry.kind == "migrate":
             return self.name in entry.record.get("joined", {})
+        if entry.kind == "declare":
+            return bool(entry.record["name"] == self.name.partition("/")[0] and self.promises)
         if entry.kind == "reserve" and self.name in entry.record["budgets"]:
-            self._operations.add(str(entry.operation))
             return True
         return entry.kind == "refund" and entry.operation in self._operations
 

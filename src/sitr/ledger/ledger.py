@@ -30,10 +30,12 @@ from . import schema
 from .address import store_at
 from .anchor import hold_to, read_marks, write_mark
 from .answer import Answer, content_of
+from .asked import Asked
 from .budget import Budget, check_share, key, keys
 from .entry import Entry, Head, canonical, sealed
 from .grant import Grant, already_spent
 from .history import History
+from .journal import Line, journal
 from .keeper import Keeper
 from .refusal import refusal
 from .replay import Fault, Replay
@@ -41,6 +43,7 @@ from .request import Request
 from .standing import Amount, Standing
 from .statement import Statement
 from .store import Stale, Store, Unfit, check_version
+from .terms import Recorded, Terms, check_apart, differences, latest, refused
 from .totals import Exceeded, Total
 from .verification import Verification, verify
 
@@ -246,6 +249,58 @@ class Ledger:
             ) from None
         self._marked(raised)
 
+    def declare(self, terms: Terms, *, reason: str | None = None) -> bool:
+        """Write down what the promise of a dataset depends on, as its owner; return whether anything was new.
+
+        Args:
+            terms: What a declaration says of the dataset.
+            reason: Why the promise is another than it was; needed where it is.
+
+        Raises:
+            DeclarationChanged: The book knows other terms, and no reason is given.
+            InvalidDeclaration: Another declaration of the book reads one of the sources, with another unit or budget.
+
+        Privacy: a promise to a unit means nothing without what a unit is, and where its rows are.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> terms = Terms("clinic", "clinic", 1, {"tables.visits.unit": "named by patient"})
+            >>> ledger.declare(terms), ledger.declare(terms)
+            (True, False)
+        """
+        self._total(key(terms.dataset))
+        reason = None if reason is None else _reason(reason)
+        for _ in range(TRIES):
+            entries = self.store.declared(None, ())
+            known = latest(entries)
+            before = known.get((terms.dataset, terms.declaration))
+            now, new = terms.completed(before), differences(known, terms)
+            if before is not None and before.knows(now):
+                return False
+            if new and reason is None:
+                raise refused(terms.dataset, new)
+            check_apart(known, now)
+            said = (new or []) + (before.settings_changed(now) if before else [])
+            try:
+                last = entries[-1].seq if entries else 0
+                self._marked(self.store.declare(now.body(said, reason if new else None), last))
+                return True
+            except Stale:
+                continue
+        raise LedgerUnavailable("declarations change faster than they can be written down.", do="ask again.")
+
+    def terms(self, declaration: str, datasets: Iterable[str]) -> dict[tuple[str, str], Recorded]:
+        """Return the terms that hold for a declaration, and for datasets, by dataset and declaration.
+
+        As an analyst of a ledger in PostgreSQL, one sees their digests.
+
+        Example:
+            >>> Ledger.open("memory://").terms("clinic", ["clinic"])
+            {}
+        """
+        return latest(self.store.declared(declaration, list(datasets)))
+
     def budgets(self) -> dict[str, Budget]:
         """Return all budgets by name; an analyst's share of "clinic" is "clinic/analyst/amina".
 
@@ -328,6 +383,7 @@ class Ledger:
         purpose: str | None = None,
         blocks: Iterable[str] = (),
         request: Mapping[str, Any] | None = None,
+        asked: Asked | None = None,
     ) -> Grant:
         """Charge an event to every budget that it falls under, or to none; use what is returned in a `with` block.
 
@@ -340,6 +396,7 @@ class Ledger:
             blocks: The blocks of the data that are read; none means all of it.
             request: What exactly is asked (plan, version of the declaration, parameters), as JSON can hold it. The same
                 id with another request is refused.
+            asked: The same for people, who read it in the book: the question and its price.
 
         Raises:
             BudgetExceeded: It does not fit; the message says by how much, and what would.
@@ -365,15 +422,15 @@ class Ledger:
             Why: ...
             Do: what fits into this budget: the same with 2.00 times the noise.
         """
-        asked = Request(datasets, event, analyst, operation, purpose, blocks, request)
+        wanted = Request(datasets, event, analyst, operation, purpose, blocks, request, asked)
         failed: Exception | None = None
         try:
-            reserved = self._reserved(asked)
+            reserved = self._reserved(wanted)
         except (Unfit, ConnectionLost, BudgetExceeded) as error:
             failed = _settled(error)
         if failed is not None:
             # The id may have been used before: by a process that crashed, or by this one, whose answer was lost.
-            known = self._known(asked)
+            known = self._known(wanted)
             if known is None:
                 raise failed
             reserved = known
@@ -397,7 +454,7 @@ class Ledger:
             compute: Returns the answer; it is called once, after the charge, or never.
             analyst: As in `reserve`.
             operation: As in `reserve`; only what has an id can be asked again.
-            about: `purpose`, `blocks` and `request`, as in `reserve`.
+            about: `purpose`, `blocks`, `request` and `asked`, as in `reserve`.
 
         Example:
             >>> from sitr.accounting import Laplace
@@ -527,6 +584,24 @@ class Ledger:
             ['open']
         """
         return self.store.entries(after)
+
+    def releases(self) -> list[Line]:
+        """Return a line for each release: when, who, what for, the question, its price, and what was left after it.
+
+        As an analyst of a ledger in PostgreSQL, one sees one's own.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> grant = ledger.reserve("clinic", Laplace(noise_multiplier=4), analyst="amina", purpose="audit")
+            >>> [(line.analyst, line.purpose, line.question, line.state) for line in ledger.releases()]
+            [('amina', 'audit', 'laplace(4)', 'reserved')]
+        """
+        try:
+            return journal(self.entries())
+        except NotPermitted:
+            return journal(self.store.mine(), whole=False)
 
     def verify(
         self, *, anchor: str | Path | None = None, progress: Callable[[int], object] | None = None

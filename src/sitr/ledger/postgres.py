@@ -36,6 +36,8 @@ FOR_ANALYSTS = (
     "totals(text[])",
     "operation(text)",
     "kept(text, text)",
+    "declared(text, text[])",
+    "mine()",
 )
 RESERVE = (
     "SELECT * FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s) AS made "
@@ -137,6 +139,13 @@ class PostgreSQL(Store):
         asked = "SELECT media, content, path FROM sitr.kept(%(asked)s, %(analyst)s)"
         rows = self._read(asked, asked=operation, analyst=analyst)
         return Kept(*rows[0]) if rows else None
+
+    def declared(self, declaration: str | None, datasets: Sequence[str]) -> list[Entry]:
+        asked = "SELECT * FROM sitr.declared(%(declaration)s, %(datasets)s)"
+        return [Entry(*row) for row in self._read(asked, declaration=declaration, datasets=list(datasets))]
+
+    def mine(self) -> list[Entry]:
+        return [Entry(*row) for row in self._read("SELECT * FROM sitr.mine()")]
 
     def make(self, id: str, body: str) -> None:
         with self.transaction(locked=False) as connection:
@@ -257,7 +266,9 @@ def functions() -> str:
         "deepest": DEEPEST_BODY,
         "number": LONGEST_NUMBER,
     }
-    for name, value in {**limits, "media": media, "unprintable": _unprintable()}.items():
+    granted = ", ".join(f"{SCHEMA}.{function}" for function in FOR_ANALYSTS)
+    words = {**limits, "media": media, "unprintable": _unprintable(), "functions": granted}
+    for name, value in words.items():
         source = source.replace(f"<<{name}>>", str(value))
     return source
 

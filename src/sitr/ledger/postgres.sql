@@ -190,7 +190,9 @@ BEGIN
     -- The form that the ledger writes: what it could not read would spoil the book for everyone. Lists of text in which
     -- nothing stands twice are those that their elements, as text, make up again. The nonce keeps others from confirming
     -- by the hash of the entry what they guess that it says.
-    IF (asked ?& parts AND asked - parts = '{}' AND jsonb_typeof(asked -> 'event') = 'object'
+    -- What was asked, in words, is for people.
+    IF (asked ?& parts AND asked - parts - 'asked' = '{}' AND jsonb_typeof(asked -> 'event') = 'object'
+        AND coalesce(jsonb_typeof(asked -> 'asked'), 'object') = 'object'
         AND jsonb_typeof(asked -> 'request') = 'string' AND asked ->> 'request' ~ '^[0-9a-f]{64}$'
         AND jsonb_typeof(asked -> 'nonce') = 'string' AND asked ->> 'nonce' ~ '^[0-9a-f]{32}$'
         AND (asked -> 'purpose' = 'null' OR jsonb_typeof(asked -> 'purpose') = 'string' AND sitr.is_name(asked ->> 'purpose'))
@@ -271,7 +273,8 @@ BEGIN
         OR p_holder IS NULL OR asked ->> 'holder' IS DISTINCT FROM p_holder
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL003', MESSAGE = 'the operation was not started by this holder';
-    ELSIF (asked - ARRAY['bytes', 'holder', 'media', 'sha256'] = '{}'
+    ELSIF (asked - ARRAY['bytes', 'holder', 'left', 'media', 'sha256'] = '{}'
+        AND coalesce(jsonb_typeof(asked -> 'left'), 'object') = 'object'
         AND jsonb_typeof(asked -> 'holder') = 'string'
         AND jsonb_typeof(asked -> 'sha256') = 'string' AND asked ->> 'sha256' ~ '^[0-9a-f]{64}$'
         AND jsonb_typeof(asked -> 'bytes') = 'number'
@@ -325,4 +328,41 @@ BEGIN
     WHERE a.operation = p_operation AND e.analyst = p_analyst AND (p_analyst = session_user OR sitr.is_owner());
 END $$;
 
+-- The entries of all operations of whoever is logged in.
+CREATE OR REPLACE FUNCTION sitr.mine() RETURNS SETOF sitr.entry
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM sitr.entry WHERE analyst = session_user ORDER BY seq;
+END $$;
+
+-- Entries of the terms of promises, by declaration or dataset; NULL: all of them, to an owner. Analysts, who hold the
+-- declaration, compare it with digests: what else an entry says is its owner's.
+CREATE OR REPLACE FUNCTION sitr.declared(p_declaration text, p_datasets text[]) RETURNS SETOF sitr.entry
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner boolean := sitr.is_owner();
+BEGIN
+    RETURN QUERY
+    SELECT e.seq, e.at, e.kind, e.operation, e.analyst,
+        CASE WHEN owner THEN e.body ELSE jsonb_build_object('name', said -> 'name', 'declaration', said -> 'declaration',
+            'version', said -> 'version', 'digests', said -> 'digests')::text END,
+        CASE WHEN owner THEN e.hash ELSE '' END
+    FROM (SELECT *, body::jsonb AS said FROM sitr.entry WHERE operation IS NULL AND kind = 'declare') AS e
+    WHERE said ->> 'declaration' = p_declaration OR said ->> 'name' = ANY (p_datasets) OR p_declaration IS NULL AND owner
+    ORDER BY e.seq;
+END $$;
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sitr FROM PUBLIC;
+
+-- Who could ask by an earlier form may execute all that analysts may of this one.
+DO $$
+DECLARE
+    analyst oid;
+BEGIN
+    FOR analyst IN
+        SELECT acl.grantee FROM pg_catalog.pg_proc AS p, pg_catalog.aclexplode(p.proacl) AS acl
+        WHERE p.oid = 'sitr.reserve(text, text, text)'::pg_catalog.regprocedure AND acl.grantee NOT IN (0, p.proowner)
+    LOOP
+        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION <<functions>> TO %s', analyst::pg_catalog.regrole);
+    END LOOP;
+END $$;

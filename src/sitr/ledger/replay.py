@@ -15,6 +15,7 @@ from .joining import Joining
 from .keeper import Keeper
 from .request import units_of
 from .standing import Standing
+from .terms import Recorded, differences
 from .totals import Charge, Vector, holds, less, peak, plus
 
 
@@ -119,6 +120,7 @@ class Replay:
     def __init__(self, *, recount: bool = False) -> None:
         self.accounts: dict[str, Account] = {}
         self.operations: dict[str, Operation] = {}
+        self.terms: dict[tuple[str, str], Recorded] = {}
         self._recount = recount
 
     def apply(self, entry: Entry) -> None:
@@ -206,6 +208,16 @@ class Replay:
         if not (keeper.keeps_promise() and keeper.follows(due)):
             raise Fault("the raised budget has another filter than the rules give it")
         account.rescale(keeper)
+
+    def _declare(self, entry: Entry, record: dict[str, Any]) -> None:
+        now = Recorded.of(entry).terms
+        if now.dataset not in self.accounts or "/" in now.dataset:
+            raise Fault(f"there is no dataset {now.dataset!r} with a budget")
+        if record["digests"] | {"settings": ""} != now.record["digests"] | {"settings": ""}:
+            raise Fault("its digests are not of what it says")
+        if differences(self.terms, now) and not record.get("reason"):
+            raise Fault("it changes what the promise depends on, and gives no reason")
+        self.terms[now.dataset, now.declaration] = Recorded(record)
 
     def _reserve(self, entry: Entry, record: dict[str, Any]) -> None:
         operation = _named(entry)

@@ -11,6 +11,7 @@ from typing import Any
 from .. import _validate
 from ..accounting import Event
 from ..errors import IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
+from .asked import Asked
 from .budget import block_kinds, keys
 from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, sealed, sha256
 from .keeper import Keeper
@@ -43,6 +44,7 @@ class Request:
         purpose: str | None,
         blocks: Iterable[str],
         request: Mapping[str, Any] | None,
+        asked: Asked | None = None,
     ) -> None:
         if not isinstance(event, Event):
             raise InvalidArgument(f"{type(event).__name__} is not an event.", do="Pass one, such as Laplace(10).")
@@ -62,6 +64,7 @@ class Request:
             "event": _record(event),
             "purpose": self.purpose,
         }
+        self._words = {} if asked is None else {"asked": asked.record()}  # for people: the digest tells requests apart
         try:
             self.digest = sha256(canonical({**self.about, "request": request}).encode())
         except (TypeError, ValueError, RecursionError):
@@ -122,7 +125,7 @@ class Request:
             InvalidArgument: It is more than an entry holds.
         """
         due = {charge.name: {"units": list(charge.units), "version": charge.version} for charge in charges}
-        record = {**self.about, "budgets": due, "request": self.digest}
+        record = {**self.about, **self._words, "budgets": due, "request": self.digest}
         body = sealed(record)
         if not fits(record, body):
             raise InvalidArgument(

@@ -27,7 +27,7 @@ from . import schema
 from .disk import owner_only, sync_folder
 from .entry import BEFORE_ALL, Entry, Head, canonical, chained, now, sha256
 from .schema import vector
-from .store import Identity, Kept, Stale, Store, Unfit, busy, check_version, damaged, older
+from .store import OF_TERMS, Identity, Kept, Stale, Store, Unfit, busy, check_version, damaged, older
 from .totals import Charge, Total, Vector, plus
 
 T = TypeVar("T")
@@ -76,6 +76,7 @@ BLOCK = _prepared(
     select(schema.block.c.used).where(schema.block.c.budget == given("asked"), schema.block.c.block == given("part"))
 )
 SET_BLOCK = _prepared(insert(schema.block).prefix_with("OR REPLACE"))
+DECLARED = _prepared(select(schema.entry).where(OF_TERMS).order_by(schema.entry.c.seq))
 APPEND = _prepared(insert(schema.entry))
 KEEP = _prepared(insert(schema.answer))
 KEPT = _prepared(
@@ -177,6 +178,13 @@ class SQLite(Store):
     def kept(self, operation: str, analyst: str) -> Kept | None:
         row = self._with_driver(lambda driver: driver.execute(KEPT, {"asked": operation}).fetchone())
         return Kept(*row) if row else None
+
+    def declared(self, declaration: str | None, datasets: Sequence[str]) -> list[Entry]:
+        entries = [Entry(*row) for row in self._with_driver(lambda driver: driver.execute(DECLARED).fetchall())]
+        if declaration is None:
+            return entries
+        about = [(entry, entry.record) for entry in entries]
+        return [entry for entry, of in about if of.get("declaration") == declaration or of.get("name") in datasets]
 
     def make(self, id: str, body: str) -> None:
         if self.path is None:

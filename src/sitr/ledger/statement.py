@@ -8,9 +8,12 @@ from typing import NamedTuple
 from ..accounting import Bracket, Event
 from ..display import percent, reckoned, rounded_down, rounded_up, scientific
 from .budget import Budget
+from .change import Change
 from .entry import Head
+from .journal import Line
 from .standing import Amount
 
+SHOWN = 5  # releases of a statement; the book has all
 FIXED_IN_ADVANCE = "if this sequence had been fixed in advance"
 
 
@@ -43,6 +46,8 @@ class Statement:
         budget: Its promise.
         theorem: What allows the analyst to be fully adaptive.
         promises: When it was promised and raised: (date, promise, reason).
+        changes: Everything that changed the promise since: raises, and declarations that say it otherwise.
+        declared: The declarations that say what it depends on: (name, version, date).
         spent: By the filter, which enforces.
         remaining: By the filter.
         fits: The least noise of one release that still fits; empty where nothing does.
@@ -56,6 +61,7 @@ class Statement:
         ledger: The id of the book.
         head: Its end, which fixes all of it.
         points: What was left after everything that changed it, for a picture.
+        releases: What was charged to it, a line for each.
 
     Example:
         >>> from sitr.ledger import Ledger
@@ -69,6 +75,8 @@ class Statement:
     budget: Budget
     theorem: str
     promises: tuple[tuple[str, str, str], ...]
+    changes: tuple[Change, ...]
+    declared: tuple[tuple[str, int, str], ...]
     spent: Amount
     remaining: Amount
     fits: str
@@ -82,6 +90,7 @@ class Statement:
     ledger: str
     head: Head
     points: tuple[Point, ...]
+    releases: tuple[Line, ...]
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<10} {text}" for name, text in self.rows())
@@ -90,7 +99,8 @@ class Statement:
         """Return names and what is said of them, rounded to the safe side."""
         rows = [("budget", self.name), ("promise", str(self.budget))]
         rows.append(("promised", f"{self.promises[0][1]} on {self.promises[0][0][:10]}"))
-        rows += [("raised", f"to {what} on {at[:10]}: {why}") for at, what, why in self.promises[1:]]
+        rows += [("declared", f"in {name}, version {version}, on {at[:10]}") for name, version, at in self.declared]
+        rows += [(change.verb, change.text) for change in self.changes]
         rows += [("spent", amount_text(self.spent, spent=True)), ("left", amount_text(self.remaining, spent=False))]
         rows.append(("fits", f"one {self.fits}" if self.fits else "nothing any more"))
         exact = f"ε = {rounded_up(self.exact.upper)} at δ = {scientific(self.exact_delta)} {FIXED_IN_ADVANCE}"
@@ -106,7 +116,27 @@ class Statement:
                 ("UNREADABLE", f"{self.unreadable} charges name no event that can be composed: sitr ledger verify")
             )
         rows.append(("operations", ", ".join(f"{count} {state}" for state, count in self.operations.items()) or "none"))
+        rows += [("release", release_text(line)) for line in self.releases[-SHOWN:]]
+        before = len(self.releases) - SHOWN
+        rows += [("releases", f"{before:,} more before these: sitr ledger show")] if before > 0 else []
         return [*rows, ("head", f"{self.head} of ledger {self.ledger}")]
+
+
+def release_text(line: Line) -> str:
+    """Say in a line what was released.
+
+    Example:
+        >>> from sitr.ledger.asked import Asked
+        >>> asked = Asked("SELECT COUNT(*) FROM visits", epsilon=0.1)
+        >>> line = Line(
+        ...     3, "2026-01-01T09:00:00", "amina", "q", "committed", "audit", ("clinic",), asked.text, asked, {}
+        ... )
+        >>> release_text(line)
+        '2026-01-01T09:00 by amina for audit: SELECT COUNT(*) FROM visits; ε = 0.1'
+    """
+    purpose = f" for {line.purpose}" if line.purpose else ""
+    left = "".join(f"; {left} left" for left in line.left.values())
+    return f"{line.at[:16]} by {line.analyst}{purpose}: {line.short}{'; ' if line.price else ''}{line.price}{left}"
 
 
 def amount_text(amount: Amount, *, spent: bool) -> str:

@@ -12,7 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Engine, Row, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    Engine,
+    Row,
+    Select,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
@@ -159,6 +172,17 @@ class Store(ABC):
     def kept(self, operation: str, analyst: str) -> Kept | None:
         """Return the stored answer to this analyst."""
 
+    @abstractmethod
+    def declared(self, declaration: str | None, datasets: Sequence[str]) -> list[Entry]:
+        """Return the entries of terms of a declaration, and of these datasets; of None all, to an owner.
+
+        On PostgreSQL, an analyst reads digests of them only.
+        """
+
+    def mine(self) -> list[Entry]:
+        """Return the entries of whoever is logged in, in order; `NotPermitted` where the store knows no logins."""
+        raise not_permitted(self.place)
+
     # What owners do.
 
     @abstractmethod
@@ -198,6 +222,17 @@ class Store(ABC):
             for row in connection.execute(select(schema.block).where(schema.block.c.budget == name)).all():
                 self._set_block(connection, name, row.block, rescale(row.used))
             return self._append(connection, "raise", None, None, body)
+
+    def declare(self, body: str, known: int) -> Entry:
+        """Write terms down.
+
+        Raises:
+            Stale: The last entry of terms is not the one that is known: its place, or 0.
+        """
+        with self.transaction() as connection:
+            if (connection.execute(LAST_DECLARED).scalar() or 0) != known:
+                raise Stale
+            return self._append(connection, "declare", None, None, body)
 
     def refund(self, operation: str, body: str, charges: Sequence[Charge]) -> Entry:
         """Give back what an operation was charged that never started.
@@ -415,6 +450,10 @@ OPERATION = select(schema.entry).where(schema.entry.c.operation == bindparam("as
 BLOCK = select(schema.block.c.used).where(
     schema.block.c.budget == bindparam("asked"), schema.block.c.block == bindparam("part")
 )
+
+# By the index of operations: what belongs to none is little, in the longest book.
+OF_TERMS = schema.entry.c.operation.is_(None) & (schema.entry.c.kind == literal_column("'declare'"))
+LAST_DECLARED = select(func.max(schema.entry.c.seq)).where(OF_TERMS)
 
 
 def _entry(row: Row[Any]) -> Entry:

@@ -106,6 +106,11 @@ class Plan:
         return any(key.known is None for key in self.keys)
 
     @property
+    def spends_delta(self) -> bool:
+        """Whether a release has an infinite loss with a small chance, or noise that has no pure ε."""
+        return self.kind == "gaussian" or self.selects
+
+    @property
     def tallies(self) -> tuple[Tally, ...]:
         """All that the engine is asked for."""
         own = [one.tally for one in self.measurements if isinstance(one, (Distinct, Bins, Ranks))]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import _validate
 from ..display import rounded_down
+from ..ledger.change import WORDS
 from .figures import BLUE, FORMATS, GREEN, METADATA, STYLE, VERMILION, empty_figure, require_matplotlib
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def draw_burn_down(statement: Statement) -> Figure:
     panel.fill_between([*times, end], [*left, left[-1]], step="post", color=BLUE, alpha=0.08, linewidth=0)
     if len(points) <= FEW:
         panel.plot(times, left, "o", color=BLUE, markersize=3.5)
-    _mark_raises(panel, points, times)
+    _mark_changes(panel, points, times)
     _mark_refunds(panel, points, times)
     panel.annotate(
         f"{rounded_down(left[-1])} % left", (end, left[-1]), (6, 0), textcoords="offset points", va="center", color=BLUE
@@ -79,9 +80,9 @@ def _times(points: Sequence[Point]) -> list[float]:
     return list(accumulate((datetime.fromisoformat(point.at).timestamp() / DAY for point in points), max))
 
 
-def _mark_raises(panel: Axes, points: Sequence[Point], times: Sequence[float]) -> None:
-    raised = [time for point, time in zip(points, times, strict=True) if point.kind == "raise"]
-    for number, time in enumerate(raised, 1):
+def _mark_changes(panel: Axes, points: Sequence[Point], times: Sequence[float]) -> None:
+    changed = [time for point, time in zip(points, times, strict=True) if point.kind in WORDS]
+    for number, time in enumerate(changed, 1):
         panel.axvline(time, color=VERMILION, linestyle="--", linewidth=1.2)
         circle = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": VERMILION}
         panel.text(time, 104, str(number), color=VERMILION, fontsize=9, ha="center", va="center", bbox=circle)
@@ -94,13 +95,10 @@ def _mark_refunds(panel: Axes, points: Sequence[Point], times: Sequence[float]) 
 
 
 def _under(statement: Statement, points: Sequence[Point]) -> list[str]:
-    """What is said under the axes: every raise by its number, with its date and reason, and the head of the book."""
-    first, *raises = statement.promises
-    said = [f"promised on {first[0][:10]}: {first[1]}"] if raises else []
-    said += [
-        f"{number}  raised on {at[:10]} to {promise}: {reason}"
-        for number, (at, promise, reason) in enumerate(raises, 1)
-    ]
+    """What is said under the axes: every change by its number, with its date and reason, and the head of the book."""
+    first = statement.promises[0]
+    said = [f"promised on {first[0][:10]}: {first[1]}"] if statement.changes else []
+    said += [f"{number}  {change}" for number, change in enumerate(statement.changes, 1)]
     said += ["▲  refunded, since it never started"] if any(point.kind == "refund" for point in points) else []
     said.append(f"dates in UTC; head {statement.head} of ledger {statement.ledger}")
     return [line for text in said for line in textwrap.wrap(text, LINE, subsequent_indent="    ")]

@@ -6,14 +6,16 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidDeclaration, SitrError
 from ..ledger import Ledger
+from ..ledger.terms import differences as changes
 from ..tables.declaration import Declaration
 from .database import connect, create_budgets, declared_anchor, declared_book, declared_budgets, ledger_url
+from .terms import all_terms, found_tables, hold_to_terms, known_terms
 
 UNSEEN = "The tables cannot be opened from here, so nobody looked whether the declaration fits them; sitr.open will."
 BY_HAND = 'write a section [ledger] with a line url = "book.db", and run it again.'
@@ -45,14 +47,17 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
         raise InvalidDeclaration("the declaration names no ledger.", do=BY_HAND)
     _check_budgets(declared)
     if declared.ledger_id is not None:
-        ledger = declared_book(declared)
+        ledger, found = declared_book(declared), _looked_up(declared)
     else:
         with_ledger_id(_read(path), "0" * 32)  # refuses what cannot be written, before a book is begun
-        if not _looked_at(declared):
+        found = _looked_up(declared, check=True)
+        if found is None:
             tell(UNSEEN)
         ledger = Ledger.open(ledger_url(declared), create=True, anchor=declared_anchor(declared))
     try:
+        hold_to_terms(declared, ledger, found or {})  # before anything is promised
         create_budgets(declared, ledger)
+        _declare(declared, ledger, found or {})
         if declared.ledger_id is None:
             _write(path, with_ledger_id(_read(path), ledger.id))
             if Declaration.read(path).ledger_id != ledger.id:
@@ -61,6 +66,48 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
         ledger.close()
         raise
     return ledger
+
+
+def redeclare(path: str | Path, *, reason: str) -> tuple[Ledger, list[str]]:
+    """Change the promises of a book to what a declaration says now, with a reason; return the book and what changed.
+
+    It is a dated change of promise, which every statement shows. What was released before it was released under the
+    old words.
+
+    Args:
+        path: The declaration; its book was begun before.
+        reason: Why.
+
+    Raises:
+        DeclarationChanged: It speaks of other neighbours than the budget, which keeps its own.
+        InvalidDeclaration: The book is not begun; or another declaration of the book reads one of the sources, with
+            another unit or budget.
+
+    Privacy: whoever was promised something under the old declaration is told by every statement that it changed.
+    """
+    declared = Declaration.read(path)
+    if declared.ledger is None or declared.ledger_id is None:
+        raise InvalidDeclaration("the book of the declaration is not begun.", do="sitr budget begin DECLARATION.")
+    _check_budgets(declared)
+    ledger = declared_book(declared)
+    try:
+        found = _looked_up(declared) or {}
+        said = _declare(declared, ledger, found, reason)
+        create_budgets(declared, ledger)
+        _declare(declared, ledger, found)  # of datasets that are new
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger, said
+
+
+def _declare(declared: Declaration, ledger: Ledger, found: Mapping[str, str], reason: str | None = None) -> list[str]:
+    """Write down what the promises depend on, and return in words how that differs from what they did."""
+    known, said = known_terms(declared, ledger), []
+    for terms in all_terms(declared, ledger, found):
+        said += [f"budget {terms.dataset!r}: {change}" for change in changes(known, terms) or []]
+        ledger.declare(terms, reason=reason)
+    return said
 
 
 def differences(declared: Declaration, ledger: Ledger) -> list[str]:
@@ -138,28 +185,35 @@ def _check_budgets(declared: Declaration) -> None:
             )
 
 
-def _looked_at(declared: Declaration) -> bool:
-    """Hold a declaration against its tables, and say whether that could be done.
+def _looked_up(declared: Declaration, *, check: bool = False) -> dict[str, str] | None:
+    """Under which names the rows of the tables were found, and None where they cannot be opened from here.
 
     Whoever promises need not be able to reach the data: the book may be begun on another machine than the one that
     asks, and frames come later. There `sitr.open` looks, before anything is charged.
+
+    Args:
+        declared: The declaration.
+        check: Whether to hold it against its tables.
     """
     try:
         source = connect(declared)
     except SitrError:
-        return False
+        return None
     try:
         for table in declared.tables.values():
             try:
                 source.table(table).schema()
             except InvalidDeclaration:
+                if not check:
+                    return None
                 break  # it is there, and not as declared: the check says where
             except Exception:  # what an engine says may hold values
-                return False
-        source.check()
+                return None
+        if check:
+            source.check()
+        return found_tables(source)
     finally:
         source.close()
-    return True
 
 
 def _read(path: Path) -> str:

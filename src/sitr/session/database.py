@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,6 +19,7 @@ from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within
 from ..tables.source import Source
 from .question import Question
 from .table import PrivateTable
+from .terms import found_tables, hold_to_terms
 
 
 class Database:
@@ -48,6 +50,18 @@ class Database:
         self.source.close()
         self.ledger.close()
 
+    def hold_to_terms(self) -> tuple[str, ...]:
+        """Refuse to go on where the book's promises were made, or changed, under another declaration; return remarks.
+
+        Raises:
+            DeclarationChanged: They were.
+        """
+        return hold_to_terms(self.declared, self.ledger, {} if self.ledger.in_memory else self._found)
+
+    @cached_property
+    def _found(self) -> dict[str, str]:
+        return found_tables(self.source)
+
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the declared tables."""
@@ -74,7 +88,7 @@ class Database:
         from ..query.sql import parsed
 
         found = parsed(text, self.declared)
-        return Question(self, found.query, found.after, epsilon=found.epsilon, delta=found.delta)
+        return Question(self, found.query, found.after, epsilon=found.epsilon, delta=found.delta, text=text)
 
     def facts(self, relation: Relation) -> Facts:
         """Return what is publicly known of how many units and rows a relation has, before filters."""
@@ -124,6 +138,7 @@ def open(
 
     Raises:
         InvalidDeclaration: The declaration is not consistent, or does not fit the database.
+        DeclarationChanged: The book's promises were made under another declaration.
         NotPermitted: The analyst is not among those who may ask.
         WrongLedger: The book is not the one that the declaration names.
         LedgerDamaged: The book is behind its anchor: an older copy, or cut short.
@@ -141,6 +156,8 @@ def open(
         source = connect(declared, frames, memory)
         try:
             source.check()
+            database = Database(declared, source, book, who)
+            database.hold_to_terms()
         except BaseException:
             source.close()
             raise
@@ -148,7 +165,7 @@ def open(
         if book is not ledger:
             book.close()
         raise
-    return Database(declared, source, book, who)
+    return database
 
 
 def _book(declared: Declaration, ledger: Ledger | str | Path | None, anchor: str | Path | None) -> Ledger:

@@ -18,6 +18,7 @@ from ..errors import (
     LedgerError,
     OperationTaken,
 )
+from ..ledger.asked import Asked
 from ..query.answer import Answer
 from ..query.execution import Execution
 from ..query.explanation import NO_FIT, Explanation, bounding, expected_sizes, explained
@@ -25,6 +26,7 @@ from ..query.facts import Facts
 from ..query.planner import Plan, Target, plan
 from ..query.query import Limits, Query
 from ..query.remarks import unlisted
+from ..query.wording import limits_text, question_text
 from .room import Forecast
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class Question:
         after: What is done with the answer, for nothing; the ledger keeps the answer as it was measured.
         epsilon: The ε that the question itself states.
         delta: The δ that it states.
+        text: The question as it was written; in words of ours unless told.
     """
 
     def __init__(
@@ -53,9 +56,10 @@ class Question:
         *,
         epsilon: float | None = None,
         delta: float | None = None,
+        text: str | None = None,
     ) -> None:
         self.database, self.query = database, query
-        self._after, self._epsilon, self._delta = after, epsilon, delta
+        self._after, self._epsilon, self._delta, self._text = after, epsilon, delta, text
         self._last: tuple[Target, Facts, Plan] | None = None  # so that what was explained is not planned anew
         query.check(database.declared)
 
@@ -75,7 +79,8 @@ class Question:
         """
         limits = Limits(max_rows_per_unit, max_groups_per_unit, max_rows_per_group)
         query = replace(self.query, limits=limits)
-        return Question(self.database, query, self._after, epsilon=self._epsilon, delta=self._delta)
+        stated = {"epsilon": self._epsilon, "delta": self._delta}
+        return Question(self.database, query, self._after, **stated, text=self._text)
 
     def explain(
         self,
@@ -111,7 +116,7 @@ class Question:
         facts = database.facts(self.query.relation)
         forecast = self.forecast()
         found = explained(made, target, facts, forecast.remaining(made.event), queries, notes)
-        remarks = unlisted(self.query, database.declared)
+        remarks = database.hold_to_terms() + unlisted(self.query, database.declared)
         if NO_FIT in (after for _, after in found.remaining.values()):
             remarks += (f"This does not fit: {forecast.advice(target)}",)
         return replace(found, notes=(*found.notes, *remarks), lasting=not database.ledger.in_memory)
@@ -165,6 +170,7 @@ class Question:
 
         Raises:
             BudgetExceeded: It does not fit; nothing was charged.
+            DeclarationChanged: The promise was changed to another declaration meanwhile; nothing was charged.
             EngineFailed: The engine could not answer; on empty tables nothing was charged, later the charge stays.
             Cancelled: It was stopped; the charge stays.
 
@@ -172,6 +178,7 @@ class Question:
         """
         made, target = self._planned(epsilon, delta, rho)
         database = self.database
+        untold = database.hold_to_terms()  # again: an owner may have changed a promise since it was opened
         dropped = bounding(made, database.facts(self.query.relation))
         progress("rehearsing on empty tables")
         for tally in made.tallies:
@@ -181,7 +188,7 @@ class Question:
         paid = self.query.datasets(database.declared), made.event
         before = None if operation is not None else self._answered_as(made, asked)
         try:
-            grant = database.ledger.reserve(*paid, operation=operation, **asked)
+            grant = database.ledger.reserve(*paid, operation=operation, **asked, asked=self._words(made, target))
         except AlreadyAnswered:
             return self._finished(self._kept(str(operation)))
         except BudgetExceeded as refusal:
@@ -194,10 +201,10 @@ class Question:
         with grant:
             answer = self._run(made, progress)
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
-            notes = (*dropped, *answer.notes, *(hint if before else ()))
+            notes = (*untold, *dropped, *answer.notes, *(hint if before else ()))
             lasting = not database.ledger.in_memory
             answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes, lasting=lasting)
-            grant.commit(answer.to_dict() | {"asked": _recorded(asked)})
+            grant.commit(answer.to_dict() | {"asked": _recorded(asked)}, left=self._left(purpose))
         return self._finished(answer)
 
     def _run(self, made: Plan, progress: Callable[[str], None]) -> Answer:
@@ -229,6 +236,26 @@ class Question:
             return BudgetExceeded(refusal.what, why=refusal.why, do=self.forecast(purpose=purpose).advice(target))
         except LedgerError:  # it can be lost at any moment
             return refusal
+
+    def _words(self, made: Plan, target: Target) -> Asked:
+        """The question as the book keeps it for people."""
+        declared = self.database.declared
+        text = question_text(self.query) if self._text is None else self._text
+        return Asked(
+            text=f"{text.strip()}{limits_text(self.query)}",
+            tables=tuple(sorted(set(self.query.relation.tables()))),
+            epsilon=target.epsilon,
+            rho=target.rho,
+            delta=target.delta if made.spends_delta else 0.0,
+            declaration=f"{declared.name}, version {declared.version}",
+        )
+
+    def _left(self, purpose: str | None) -> dict[str, str]:
+        """What is left after a charge; a release does not fail for want of it."""
+        try:
+            return self.forecast(purpose=purpose).left()
+        except LedgerError:
+            return {}
 
     def _finished(self, answer: Answer) -> Answer:
         return answer if self._after is None else self._after(answer)

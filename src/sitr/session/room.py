@@ -45,6 +45,10 @@ class Forecast:
             found[name] = (f"{percent(room.remaining.share, spent=False)} of {room.budget.promise}", after)
         return found
 
+    def left(self) -> dict[str, str]:
+        """Return for each budget what is left now."""
+        return {name: percent(room.remaining.share, spent=False) for name, room in self.rooms.items()}
+
     def affordable(self, target: Target) -> float | None:
         """Return the largest ε, or ρ, of three digits that fits, in the place of one that does not; None: none does."""
 

@@ -24,7 +24,7 @@ from .declaration import Declaration, Table, files_of
 from .dialect import Value
 from .files import FILES, head_of, is_file, is_parquet
 from .lines import Lines, columns_of, separator_of
-from .origins import Origin, computed_column, origins_of_files, refused_view
+from .origins import Origin, computed_column, origins_of_files, path_within, refused_view
 from .source import Source, not_after_fork
 from .statement import Statement
 
@@ -127,6 +127,14 @@ class DuckDB(Source):
         if is_file(table.source):
             return origins_of_files(files_of(self.declared.folder / table.source))
         return frozenset({("table", *self._behind(*self._named_in_catalogue(table.source)))})
+
+    def found(self, table: Table) -> str | None:
+        """The file that a link leads to, or the table of which a view picks columns."""
+        if table.name in self._given:
+            return None
+        if is_file(table.source):
+            return path_within(self.declared.folder, os.path.realpath, table.source)
+        return ".".join(self._behind(*self._named_in_catalogue(table.source)))
 
     @property
     def _database(self) -> str:

@@ -6,11 +6,15 @@ units are compared by what is read, and never by how it is called.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ..errors import InvalidDeclaration
-from .declaration import Table, check_alike
+from .declaration import Declaration, Table, check_alike
+from .files import is_file
 
 Origin = tuple[Hashable, ...]  # equal where the rows are the same
 
@@ -50,3 +54,55 @@ def computed_column(name: str) -> InvalidDeclaration:
         why="it may fail on a row, after the release was paid for.",
         do="keep what it computes: CREATE TABLE ... AS SELECT ...",
     )
+
+
+def named_source(declared: Declaration, table: Table) -> str:
+    """Return what a declaration says that a table is read from, in one form for all ways to write it down.
+
+    A path is told from the folder of the declaration, so that both may move together; no user and no password is told.
+
+    Example:
+        >>> from sitr.tables import Declaration
+        >>> codes = {"public": True, "source": "./a/../codes.csv", "columns": {"code": {"type": "string"}}}
+        >>> declared = Declaration.of({"sitr": 1, "name": "clinic", "tables": {"codes": codes}})
+        >>> named_source(declared, declared.tables["codes"])
+        'codes.csv'
+    """
+    source = table.source
+    if is_file(source):
+        return source if "://" in source else path_within(declared.folder, os.path.abspath, source)
+    if declared.engine == "postgresql":
+        return f"{_in_schema(source, 'public')} of {_server(declared.address)}"
+    if declared.engine == "spark":
+        return _in_schema(source, "default").lower()
+    held = f" of {path_within(declared.folder, os.path.abspath, declared.address)}" if declared.address else ""
+    return f"{_in_schema(source, 'main').lower()}{held}"
+
+
+def path_within(folder: Path, whole: Callable[[str | Path], str], source: str) -> str:
+    """Return the path of a file from a folder, or the whole path of one that is not in it.
+
+    Args:
+        folder: Where the declaration is.
+        whole: `os.path.realpath`, which follows links, or `os.path.abspath`.
+        source: The path, from the folder.
+
+    Example:
+        >>> path_within(Path("/data"), os.path.abspath, "visits/../a.csv")
+        'a.csv'
+    """
+    path, root = Path(whole(folder / source)), Path(whole(folder))
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+
+
+def _in_schema(source: str, schema: str) -> str:
+    return source if "." in source else f"{schema}.{source}"
+
+
+def _server(address: str) -> str:
+    """Which database of which server an address names."""
+    parts = urlsplit(address)
+    asked = dict(parse_qsl(parts.query))
+    host = parts.netloc.rpartition("@")[2].lower() or asked.get("host", "")
+    port = "" if re.search(r":\d+$", host) else f":{asked.get('port', '5432')}"
+    return f"postgresql://{host}{port}{unquote(parts.path)}"

@@ -132,7 +132,13 @@ class PostgreSQL(Source):
 
     def origins(self, table: Table) -> frozenset[Origin]:
         """The table and its partitions, which are tables of their own."""
-        return self._behind(self._relation(NAMED, name=table.source))
+        family = self._family(self._behind(self._relation(NAMED, name=table.source)))
+        return frozenset(("table", oid) for oid, _ in family)
+
+    def found(self, table: Table) -> str | None:
+        """The table itself, or the one of which a view picks columns."""
+        behind = self._behind(self._relation(NAMED, name=table.source))
+        return f"{behind.schema}.{behind.name}"
 
     def _relation(self, where: str, **wanted: Any) -> _Relation:
         found = self._catalogued(RELATION + where, **wanted)
@@ -142,8 +148,8 @@ class PostgreSQL(Source):
             raise InvalidDeclaration(f"{_validate.shown(wanted.get('name'))} may be two tables of the database.")
         return _Relation(*found[0])
 
-    def _behind(self, relation: _Relation) -> frozenset[Origin]:
-        """What is read of a relation, or its refusal."""
+    def _behind(self, relation: _Relation) -> _Relation:
+        """The table whose rows are read: itself, or that of which a view picks columns; anything else is refused."""
         if relation.kind in VIEWS:
             other = _picked_from(relation)
             if other is None:
@@ -156,14 +162,17 @@ class PostgreSQL(Source):
         _check_rows(relation, hidden=relation.hides)
         if self._catalogued(COMPUTED, oid=relation.oid):
             raise computed_column(relation.name)
-        family = self._catalogued(READ_WITH, oid=relation.oid)
-        if not all(kind in TABLES for _, kind in family):
+        if not all(kind in TABLES for _, kind in self._family(relation)):
             raise InvalidDeclaration(
                 f"{relation.name} is no table of this server, or a part of it is not.",
                 why="what another server holds may have other names here, and one of its rows may fail.",
                 do="connect to the server that keeps the rows, or copy them into a table.",
             )
-        return frozenset(("table", oid) for oid, _ in family)
+        return relation
+
+    def _family(self, relation: _Relation) -> list[tuple[int, str]]:
+        """A table, its partitions and its heirs, which are read with it: their numbers and kinds."""
+        return self._catalogued(READ_WITH, oid=relation.oid)
 
     def _renames(self, view: _Relation, table: _Relation) -> bool:
         """Whether a view shows a column under another name: a unit is known by its name."""

@@ -83,6 +83,13 @@ class Source(Dialect, ABC):
     def origins(self, table: Table) -> frozenset[Origin]:
         """Return what a declared table that can be opened is read from."""
 
+    @abstractmethod
+    def found(self, table: Table) -> str | None:
+        """Return under which name the rows of a declared table were found, behind links and views; None for a frame.
+
+        Unlike an origin it lasts: rows may be added, and a file or a table may be written anew under its name.
+        """
+
     @property
     @abstractmethod
     def version(self) -> str:

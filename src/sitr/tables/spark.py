@@ -26,7 +26,7 @@ from .declaration import Declaration, Table
 from .dialect import WIDE, Value
 from .files import FILES, head_of, is_file, is_parquet
 from .lines import END, LONGEST_LINE, MARK, NO_TEXT, QUOTE, Lines, columns_of, separator_of
-from .origins import Origin, origins_of_files, refused_view
+from .origins import Origin, origins_of_files, path_within, refused_view
 from .source import Source, not_after_fork
 from .statement import Statement
 
@@ -167,6 +167,15 @@ class Spark(Source):
     def origins(self, table: Table) -> frozenset[Origin]:
         """The files, those of a table of the catalogue too, and its name."""
         return self._origins[table.name]
+
+    def found(self, table: Table) -> str | None:
+        """The files, or the name of the table in the catalogue."""
+        if not is_file(table.source):
+            names = next(one for one in self._origins[table.name] if one[0] == "table")
+            return ".".join(map(str, names[1:]))
+        if "://" in table.source:
+            return table.source
+        return path_within(self.declared.folder, os.path.realpath, table.source)
 
     def _lines(self, text: Any, table: Table, head: str | None) -> Value:
         """A text file by its lines: Spark's reader of CSV fails on a line of too many cells, and guesses at quotes."""
