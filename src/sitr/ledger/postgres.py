@@ -89,7 +89,7 @@ class PostgreSQL(Store):
             connect_args={"options": SETTINGS.format(wait=max(round(wait * 1000), 1))},
         ).execution_options(schema_translate_map={None: SCHEMA})
         host = address.host or address.query.get("host", "")
-        super().__init__(engine, f"postgresql://{host}/{address.database}", alone=False)
+        super().__init__(engine, f"postgresql://{host}/{address.database}")
         self._reserved: Entry | None = None  # the last reservation of this process
 
     def reserve(
