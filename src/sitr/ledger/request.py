@@ -15,6 +15,8 @@ from .budget import Keeper, block_kinds, keys
 from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, sealed, sha256
 from .store import Charge
 
+TOO_LONG = re.compile(f"[0-9]{{{LONGEST_NUMBER}}}")
+
 
 class Request:
     """What `Ledger.reserve` was asked for; its arguments are explained there.
@@ -136,7 +138,7 @@ def fits(record: Any, body: str) -> bool:
     return (
         len(body.encode()) <= LONGEST_BODY
         and _levels(record) <= DEEPEST_BODY
-        and re.search(f"[0-9]{{{LONGEST_NUMBER}}}", body) is None
+        and TOO_LONG.search(body) is None
     )
 
 
