@@ -135,11 +135,7 @@ def fits(record: Any, body: str) -> bool:
         >>> fits({"a": [1]}, '{"a":[1]}')
         True
     """
-    return (
-        len(body.encode()) <= LONGEST_BODY
-        and _levels(record) <= DEEPEST_BODY
-        and TOO_LONG.search(body) is None
-    )
+    return len(body.encode()) <= LONGEST_BODY and _levels(record) <= DEEPEST_BODY and TOO_LONG.search(body) is None
 
 
 def _levels(record: Any) -> int:
