@@ -168,7 +168,7 @@ def test_a_fork_whose_preparation_is_interrupted_is_refused(fresh, monkeypatch):
         def interrupted(gate):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(forks.Gate, "close", interrupted)
+        monkeypatch.setattr(forks.Gate, "clear", interrupted)
         assert in_fork(lambda: ask(ledger, "child")) == "LedgerUnavailable"
         monkeypatch.undo()
         ask(ledger, "after")

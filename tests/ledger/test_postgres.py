@@ -14,12 +14,14 @@ from sitr.ledger.answer import LARGE, LARGEST, MEDIA, OutOfReach
 from sitr.ledger.entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, chained, sha256
 from sitr.ledger.keeper import Keeper
 from sitr.ledger.request import Request, fits
+from tests.faults import points
 from tests.ledger import stores
 from tests.ledger.test_separation import EVENT, Team, body
 
 RESERVE = "SELECT sitr.reserve(%s, %s, %s)"
 START = "SELECT sitr.start(%s, %s, %s)"
 COMMIT = "SELECT sitr.commit(%s, %s, %s, %s, %s, %s, %s)"
+WHEN = ("before", "after")  # points, as they are watched
 
 
 @pytest.fixture
@@ -391,3 +393,34 @@ def test_a_server_that_went_on_from_an_older_copy_grants_nothing_to_whoever_know
         for _ in range(2):
             with pytest.raises(LedgerDamaged, match="older copy"):
                 ledger.reserve("clinic", small, analyst=team.amina)
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_an_entry_that_was_put_back_is_missed_whatever_stands_in_its_place(team, others):
+    """The answer to a reservation is taken out, which itself stays; the book is as long again, longer, or shorter."""
+    small = PureDP(epsilon=0.01)
+    with team.open(team.amina) as ledger, team.open(team.badr) as other:
+        ledger.once("clinic", EVENT, lambda: 1, analyst=team.amina, operation="large")
+        for table in ("entry", "answer"):
+            team.sql(team.owner, f"ALTER TABLE sitr.{table} DISABLE TRIGGER only_added_to")
+        team.sql(team.owner, "DELETE FROM sitr.entry WHERE kind = 'commit'; DELETE FROM sitr.answer")
+        for turn in range(others):
+            other.reserve("clinic", small, analyst=team.badr, operation=f"after {turn}")
+        for _ in range(3):
+            with pytest.raises(LedgerDamaged, match="older copy"):
+                ledger.reserve("clinic", small, analyst=team.amina)
+
+
+def test_that_the_book_goes_on_is_looked_up_only_where_others_wrote(team):
+    """The hash of an entry shows the one before: a reservation right after one's own is one statement."""
+    asked, small = [], PureDP(epsilon=0.01)
+    with points.watched(asked.append), team.open(team.amina) as ledger, team.open(team.badr) as other:
+        ledger.reserve("clinic", small, analyst=team.amina).start()
+        asked.clear()
+        ledger.reserve("clinic", small, analyst=team.amina)
+        assert [point.split("(")[0] for point in asked] == [f"{when} SELECT * FROM sitr.reserve" for when in WHEN]
+        other.reserve("clinic", small, analyst=team.badr)
+        asked.clear()
+        ledger.reserve("clinic", small, analyst=team.amina)
+        steps = [f"{when} SELECT * FROM sitr.{step}" for step in ("reserve", "operation") for when in WHEN]
+        assert [point.split("(")[0] for point in asked] == steps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from .forks import FORKING, Gate
 
 T = TypeVar("T")
+NOWHERE = 0  # no process has this id
 IDLE = 5.0  # seconds after which a connection is tried before it is used
 
 
@@ -33,20 +36,21 @@ class Connections:
 
     Attributes:
         gate: Whoever uses a connection is inside; a fork waits until nobody is.
-        forked_inside: Whether this process was forked while something was in use, in spite of that.
+        home: The process that may use them. A child that something in use was passed on to is not that.
     """
 
     def __init__(self, engine: Engine, *, alone: bool) -> None:
         self._engine, self._alone = engine, alone
         self._idle: deque[tuple[Any, float]] = deque()
         self.gate = Gate()
-        self.forked_inside = self._ready = False
-        self._inherited: deque[tuple[Any, float]] = deque()
+        self.home = os.getpid()
         FORKING.add(self)
 
     def lend(self, use: Callable[[Any], T]) -> T:
         """Let a function use a connection, which is given up if the driver fails or Ctrl-C comes."""
-        with self.gate:
+        inside = threading.Lock()
+        with inside:
+            self.gate.admit(inside)
             held = self._take()
             whole = self._alone
             try:
@@ -63,8 +67,8 @@ class Connections:
                     _close(held)
 
     def close(self) -> None:
-        """Close all that nobody uses; the next step opens one anew."""
-        while self._idle and not self._alone:
+        """Close all that nobody uses; the next step opens one anew. What is another process's is left as it is."""
+        while self._idle and not self._alone and self.home == os.getpid():
             _close(self._idle.pop()[0])
 
     def before_fork(self) -> None:
@@ -73,21 +77,13 @@ class Connections:
         SQLite thinks that a fork has the locks of its parent, which it has not: with a connection that passed to it,
         used or not, it may write to a log that others delete.
         """
-        self.gate.close()
+        self.gate.clear()
         self.close()
-        self._ready = True  # last: what was interrupted before, or made since, is not
-
-    def after_fork(self) -> None:
-        """Let threads go on, in the parent."""
-        self._ready = False
-        self.gate.open()
 
     def in_child(self) -> None:
-        """Begin anew, in the child; whether anything was in use at the fork is remembered for good."""
-        prepared = self._ready and not self.gate.passed and not self._idle
-        self.forked_inside = self.forked_inside or not prepared
-        self._inherited, self._idle = self._idle, deque()  # kept: to close what is the parent's would do harm
-        self.gate, self._ready = Gate(), False
+        """Move in, unless a step that was under way, or a connection, was passed on."""
+        passed = self._alone or self._idle or self.gate.inside()
+        self.home = NOWHERE if passed or self.home == NOWHERE else os.getpid()
 
     def _take(self) -> Any:
         while True:

@@ -18,7 +18,7 @@ from .. import _validate
 from ..errors import ConnectionLost, InvalidArgument, LedgerUnavailable, MissingExtra, NotPermitted, UnknownName
 from . import schema
 from .answer import LARGE, LARGEST, MEDIA
-from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, Entry, Head
+from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, Entry, Head, entry_hash
 from .schema import vector, whole_numbers
 from .store import Identity, Kept, Stale, Store, Unfit, busy, damaged, not_permitted, older
 from .totals import Charge, Exceeded, Total
@@ -39,10 +39,7 @@ FOR_ANALYSTS = (
     "declared(text, text[])",
     "mine()",
 )
-RESERVE = (
-    "SELECT * FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s) AS made "
-    "LEFT JOIN LATERAL (SELECT hash FROM sitr.operation(%(last)s) WHERE seq = %(place)s) AS known ON true"
-)
+RESERVE = "SELECT * FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s)"
 START = "SELECT * FROM sitr.start(%(operation)s, %(analyst)s, %(body)s)"
 COMMIT = "SELECT * FROM sitr.commit(%(operation)s, %(analyst)s, %(holder)s, %(body)s, %(media)s, %(content)s, %(path)s)"
 APPEND = text("SELECT * FROM sitr.append_entry(:kind, :operation, :analyst, :body)")
@@ -93,23 +90,14 @@ class PostgreSQL(Store):
             connect_args={"options": SETTINGS.format(wait=max(round(wait * 1000), 1))},
         ).execution_options(schema_translate_map={None: SCHEMA})
         host = address.host or address.query.get("host", "")
-        super().__init__(engine, f"postgresql://{host}/{address.database}", alone=False)
-        self._reserved: Entry | None = None  # the last reservation of this process
+        super().__init__(engine, f"postgresql://{host}/{address.database}")
+        self._id = ""
+        self._own: Entry | None = None  # the last entry of this process
 
     def reserve(
         self, operation: str, analyst: str, body: str, charges: Sequence[Charge], names: Sequence[str]
     ) -> Entry:
-        # An analyst reads no entries but her own: that the last one is still there is looked up in the same breath. A
-        # book that went on from an older copy has lost it, and nothing is granted there.
-        last, before = self._reserved, self._latest.seq
-        asked: dict[str, Any] = {"operation": operation, "analyst": analyst, "body": body}
-        asked |= {"last": last and last.operation, "place": last and last.seq}
-        *made, hash = self._with_driver(lambda driver: driver.execute(RESERVE, asked).fetchone())
-        if last is not None and hash != last.hash:
-            raise older(self.place)
-        entry = self._reserved = Entry(*made)
-        self.saw(entry.head, before + 1)
-        return entry
+        return self._step(RESERVE, self._own, operation=operation, analyst=analyst, body=body)
 
     def start(self, operation: str, analyst: str, body: str) -> Entry:
         return self._step(START, operation=operation, analyst=analyst, body=body)
@@ -125,6 +113,7 @@ class PostgreSQL(Store):
             return None
         if id is None:
             raise damaged(self.place, "it has no first entry")
+        self._id = self._id or id
         self.saw(Head(*head), before)
         return Identity(id, version, Head(*head))
 
@@ -178,11 +167,22 @@ class PostgreSQL(Store):
     def check_storage(self) -> None:
         """The server checks its own pages: pg_amcheck."""
 
-    def _step(self, statement: str, **values: Any) -> Entry:
+    def _step(self, statement: str, own: Entry | None = None, **values: Any) -> Entry:
+        """Make a step of the protocol; one after an entry of our own only in a book that still has that."""
         before = self._latest.seq
         entry = self._with_driver(lambda driver: Entry(*driver.execute(statement, values).fetchone()))
+        if own is not None and not self._goes_on(own, entry):
+            raise older(self.place)
         self.saw(entry.head, before + 1)
+        self._own = entry
         return entry
+
+    def _goes_on(self, own: Entry, entry: Entry) -> bool:
+        """Whether an entry stands in a book that has an earlier one of our own; one that went on from a copy has not.
+
+        An analyst reads no entries but her own. Where nobody else wrote in between, the hash tells by itself.
+        """
+        return entry.hash == entry_hash(self._id, own.hash, entry) or own in self.operation(str(own.operation))
 
     def _read(self, statement: str, **values: Any) -> list[Any]:
         try:

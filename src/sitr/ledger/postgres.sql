@@ -181,17 +181,22 @@ DECLARE
     rules jsonb;
     found sitr.budget;
     charged boolean := false;
-    budgets integer := 0;
+    budgets text[] := '{}';
     wholes integer := 0;
+    one text;
+    named boolean := datasets <> '{}';
 BEGIN
     IF jsonb_array_length(asked -> 'blocks') > 0 THEN
         blocks := ARRAY(SELECT DISTINCT jsonb_array_elements_text(asked -> 'blocks'));
     END IF;
+    FOREACH one IN ARRAY datasets || blocks LOOP
+        named := named AND sitr.is_name(one);
+    END LOOP;
     -- The form that the ledger writes: what it could not read would spoil the book for everyone. Lists of text in which
     -- nothing stands twice are those that their elements, as text, make up again. The nonce keeps others from confirming
-    -- by the hash of the entry what they guess that it says.
-    -- What was asked, in words, is for people.
-    IF (asked ?& parts AND asked - parts - 'asked' = '{}' AND jsonb_typeof(asked -> 'event') = 'object'
+    -- by the hash of the entry what they guess that it says. What was asked, in words, is for people. No query stands in
+    -- here: with one, the whole would be one.
+    IF (named AND asked ?& parts AND asked - parts - 'asked' = '{}' AND jsonb_typeof(asked -> 'event') = 'object'
         AND coalesce(jsonb_typeof(asked -> 'asked'), 'object') = 'object'
         AND jsonb_typeof(asked -> 'request') = 'string' AND asked ->> 'request' ~ '^[0-9a-f]{64}$'
         AND jsonb_typeof(asked -> 'nonce') = 'string' AND asked ->> 'nonce' ~ '^[0-9a-f]{32}$'
@@ -200,8 +205,7 @@ BEGIN
         AND jsonb_array_length(asked -> 'datasets') = cardinality(datasets) AND asked -> 'datasets' @> to_jsonb(datasets)
         AND jsonb_array_length(asked -> 'blocks') = cardinality(blocks) AND asked -> 'blocks' @> to_jsonb(blocks)
         AND array_position(datasets, NULL) IS NULL AND array_position(blocks, NULL) IS NULL
-        AND array_to_string(datasets, '') !~ '/'
-        AND (SELECT bool_and(sitr.is_name(one)) FROM unnest(datasets || blocks) AS one)) IS NOT TRUE
+        AND array_to_string(datasets, '') !~ '/') IS NOT TRUE
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL005', MESSAGE = 'the request is not of the form that a ledger writes';
     END IF;
@@ -223,12 +227,11 @@ BEGIN
         END IF;
         charged := asked -> 'budgets' ? found.name AND sitr.charged(found, due -> found.name, blocks);
         EXIT WHEN NOT charged;
-        budgets := budgets + 1;
+        budgets := budgets || found.name;
         wholes := wholes + (found.name = ANY (datasets))::integer;
     END LOOP;
     -- Every budget that it falls under is charged, and no other: nobody leaves out a share of their own.
-    IF (charged AND wholes = cardinality(datasets)
-        AND budgets = (SELECT count(*) FROM jsonb_object_keys(asked -> 'budgets'))) IS NOT TRUE
+    IF (charged AND wholes = cardinality(datasets) AND (asked -> 'budgets') - budgets = '{}') IS NOT TRUE
     THEN
         RAISE EXCEPTION USING ERRCODE = 'SL002', MESSAGE = 'the budgets are not those that are charged';
     END IF;

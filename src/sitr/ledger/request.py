@@ -25,6 +25,8 @@ COUNTS = {
     "union": "ε at δ",
 }
 
+TOO_LONG = re.compile(f"[0-9]{{{LONGEST_NUMBER}}}")
+
 
 class Request:
     """What `Ledger.reserve` was asked for; its arguments are explained there.
@@ -153,11 +155,7 @@ def fits(record: Any, body: str) -> bool:
         >>> fits({"a": [1]}, '{"a":[1]}')
         True
     """
-    return (
-        len(body.encode()) <= LONGEST_BODY
-        and _levels(record) <= DEEPEST_BODY
-        and re.search(f"[0-9]{{{LONGEST_NUMBER}}}", body) is None
-    )
+    return len(body.encode()) <= LONGEST_BODY and _levels(record) <= DEEPEST_BODY and TOO_LONG.search(body) is None
 
 
 def _levels(record: Any) -> int:

@@ -26,6 +26,7 @@ from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .disk import owner_only, sync_folder
 from .entry import BEFORE_ALL, Entry, Head, canonical, chained, now, sha256
+from .forks import PASSED_ON
 from .schema import vector
 from .store import OF_TERMS, Identity, Kept, Stale, Store, Unfit, busy, check_version, damaged, older
 from .totals import Charge, Total, Vector, plus
@@ -291,7 +292,10 @@ class SQLite(Store):
             yield connection
 
     def _check_file(self) -> None:
-        """Refuse a file that is not the one that was opened, or has a second name: each name has a log of its own."""
+        """Refuse a file that is not the one that was opened, or that a parent process had open when it forked this one.
+
+        Nor may it have a second name: each name has a log of its own.
+        """
         if self.path is None:
             return
         try:
@@ -301,6 +305,8 @@ class SQLite(Store):
         self._file = self._file or (about.st_dev, about.st_ino)
         if self._file != (about.st_dev, about.st_ino):
             raise older(self.place)
+        if self._file in PASSED_ON:
+            raise self._abroad()
         if about.st_nlink > 1 and not _made_just_now(self.path):
             raise LedgerUnavailable(
                 f"the ledger at {self.place} has a second name (a hard link).",
@@ -320,14 +326,14 @@ class SQLite(Store):
             _roll_back(context.connection.connection.driver_connection)
             context.is_disconnect = self.path is not None  # a book in memory would go with its connection
 
-    def _forked(self) -> None:
-        if self.path is None:
-            raise LedgerUnavailable(
-                "a ledger in memory stays in the process that made it.",
-                why="what a forked process charged would be lost.",
-                do="use a file: Ledger.open('sqlite:///book.db').",
-            )
-        super()._forked()
+    def _abroad(self) -> LedgerUnavailable:
+        if self.path is not None:
+            return super()._abroad()
+        return LedgerUnavailable(
+            "a ledger in memory stays in the process that made it.",
+            why="what a forked process charged would be lost.",
+            do="use a file: Ledger.open('sqlite:///book.db').",
+        )
 
     def _explained(self, error: BaseException) -> Exception:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # extended codes have the kind in their last byte

@@ -7,6 +7,7 @@ or what was asked, so they become errors of sitr, in its own words.
 from __future__ import annotations
 
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -110,10 +111,9 @@ class Store(ABC):
     begin = begin_reading = "BEGIN"
     separates = False  # whether it keeps analysts from what only owners may do
 
-    def __init__(self, engine: Engine, place: str, *, alone: bool) -> None:
+    def __init__(self, engine: Engine, place: str, *, alone: bool = False) -> None:
         self.engine, self.place = engine, place
         self._connections = Connections(engine, alone=alone)
-        self._pid = os.getpid()
         self._latest = Head(0, BEFORE_ALL)  # that this process knows of: a book without it is an older one
         self._turn: AbstractContextManager[Any] = nullcontext()
 
@@ -349,8 +349,11 @@ class Store(ABC):
     def connection(self) -> Iterator[Connection]:
         """A connection of this process, in which every statement stands alone."""
         self._stay_home()
-        with self._connections.gate, self._turn, self._speaking_sitr(), self.engine.connect() as connection:
-            yield connection
+        inside = threading.Lock()
+        with inside:
+            self._connections.gate.admit(inside)
+            with self._turn, self._speaking_sitr(), self.engine.connect() as connection:
+                yield connection
 
     @contextmanager
     def transaction(self, *, locked: bool = True) -> Iterator[Connection]:
@@ -368,18 +371,16 @@ class Store(ABC):
 
     def _stay_home(self) -> None:
         """Use nothing that a parent process has open."""
-        if os.getpid() != self._pid:
-            self._forked()
+        if self._connections.home != os.getpid():
+            raise self._abroad()
 
-    def _forked(self) -> None:
-        """Go on with connections of our own."""
-        if self._connections.forked_inside:
-            raise LedgerUnavailable(
-                "this process was forked while its parent used the ledger.",
-                why="locks do not pass to a fork, and what it charges could be lost.",
-                do="fork when no thread uses the ledger, or start new processes: multiprocessing's 'spawn'.",
-            )
-        self._pid = os.getpid()
+    def _abroad(self) -> LedgerUnavailable:
+        """Return why a forked process may not use what it was passed."""
+        return LedgerUnavailable(
+            "this process was forked while its parent used the ledger, or had its file open.",
+            why="locks do not pass to a fork, and what it charges could be lost.",
+            do="fork when nothing uses the ledger, or start new processes: multiprocessing's 'spawn'.",
+        )
 
     def _roll_back(self, connection: Connection) -> None:
         try:
