@@ -152,6 +152,59 @@ class Event(Answers):
 
         return from_json(text)
 
+    @staticmethod
+    def from_dp_accounting(event: object, *, adjacency: Adjacency = "add_remove") -> Event:
+        """Read a `DpEvent` of Google's dp_accounting, which need not be installed.
+
+        Gaussian, Laplace and discrete Laplace noise, randomized response, zCDP, Poisson sampling and composition are
+        read; everything else is refused, as other kinds of sampling have other curves.
+
+        Args:
+            event: The event, or the named tuple that its `to_named_tuple()` makes.
+            adjacency: The neighbours that the accountant was made for: "add_remove" (`ADD_OR_REMOVE_ONE`, its default)
+                or "replace_one" (`REPLACE_ONE`). A noise multiplier there is noise over the bound on one contribution:
+                a replaced one moves a sum twice as far (THEORY 1.1).
+
+        Raises:
+            InvalidRecord: The event has no counterpart here, or has fields that are not known.
+            IncompatibleAdjacency: It is not defined between such neighbours, as sampling under `replace_one`.
+            NoSuchGuarantee: It says of itself that it is not private.
+
+        Privacy: what is read is what the event says was done, under `adjacency`; nothing is tested.
+
+        Example:
+            >>> from collections import namedtuple
+            >>> GaussianDpEvent = namedtuple("GaussianDpEvent", ["noise_multiplier"])  # stands for that of the library
+            >>> Event.from_dp_accounting(GaussianDpEvent(2.0), adjacency="replace_one")
+            Gaussian(noise_multiplier=1.0, adjacency='replace_one')
+        """
+        from ..translation import from_dp_accounting
+
+        return from_dp_accounting(event, adjacency=adjacency)
+
+    @staticmethod
+    def from_opacus(history: object) -> Event:
+        """Read what an Opacus accountant recorded: rows of (noise_multiplier, sample_rate, steps).
+
+        Args:
+            history: `privacy_engine.accountant`, its `state_dict()`, or the list of rows.
+
+        Raises:
+            InvalidRecord: This is no such history, or it is empty.
+
+        Privacy: each row is Gaussian noise on Poisson samples, under `add_remove` (THEORY 2.7). Opacus records the same
+        rows for shuffled batches and for batches that are accumulated over several samples, where they are not what was
+        done: the caller has to know that neither was the case.
+
+        Example:
+            >>> event = Event.from_opacus([(1.1, 256 / 60000, 14062)])
+            >>> round(float(event.epsilon(delta=1e-5)), 6)
+            2.381597
+        """
+        from ..translation import from_opacus
+
+        return from_opacus(history)
+
     def __repr__(self) -> str:
         defaults = {f.name.removeprefix("at_"): f.default for f in fields(self)}
         shown = [f"{name}={value!r}" for name, value in self.parameters().items() if value != defaults[name]]
