@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import uuid
+import secrets
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, sealed
 from .keeper import Keeper
 from .totals import Charge, Vector
 
+TOO_LONG = re.compile(f"[0-9]{{{LONGEST_NUMBER}}}")
 # What each kind of keeper counts, in a refusal of what it cannot.
 COUNTS = {
     "pure": "pure ε",
@@ -58,7 +59,7 @@ class Request:
         self.analyst = _validate.name("analyst", analyst)
         self.purpose = None if purpose is None else _validate.name("purpose", purpose)
         self.named = operation is not None
-        self.operation = _validate.name("operation", operation if operation is not None else uuid.uuid4().hex)
+        self.operation = _validate.name("operation", secrets.token_hex(16) if operation is None else operation)
         self.budgets = keys(self.datasets, self.analyst, self.purpose)
         self.about = {
             "blocks": list(self.blocks),
@@ -155,7 +156,12 @@ def fits(record: Any, body: str) -> bool:
         >>> fits({"a": [1]}, '{"a":[1]}')
         True
     """
-    return len(body.encode()) <= LONGEST_BODY and _levels(record) <= DEEPEST_BODY and TOO_LONG.search(body) is None
+    brackets = body.count("[") + body.count("{")  # as deep as that it may be, and no deeper
+    return (
+        len(body.encode()) <= LONGEST_BODY
+        and (brackets < DEEPEST_BODY or _levels(record) <= DEEPEST_BODY)
+        and TOO_LONG.search(body) is None
+    )
 
 
 def _levels(record: Any) -> int:
