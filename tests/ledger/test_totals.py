@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sitr.accounting import PureDP
+from sitr.accounting import PureDP, choose_filter
 from sitr.accounting.filters import MOST
 from sitr.ledger import Budget, Ledger
 from sitr.ledger.entry import sealed
@@ -95,7 +95,8 @@ class Pair:
 
     def __init__(self, ledger):
         self.ledger, self.name, self.version = ledger, f"clinic {next(NUMBERS)}", 1
-        self.model = Model(Keeper.of(Budget(epsilon=0.5, delta=1e-6, disjoint_by="ward")).joined())
+        order = choose_filter(epsilon=0.5, delta=1e-6)
+        self.model = Model(Keeper.of(Budget(epsilon=0.5, delta=1e-6, disjoint_by="ward"), order).joined())
         self.outcomes = set()
         keeper = self.model.keeper
         new = Total(self.name, 1, keeper.to_json(), keeper.nothing, keeper.nothing)
@@ -202,36 +203,36 @@ def pair(ledger):
 
 def test_a_total_far_over_its_limit_stays_what_it_was(pair):
     """A step of 518 times the limit is not of one unit more than the limit, and no raise makes little of it."""
-    pair.reserve((1, 0, 518 * 2**60), ())
+    pair.reserve((518 * 2**60, 1, 0), ())
     for _ in range(3):
         pair.double()
     (total,) = pair.ledger.store.totals([pair.name])
-    assert total.whole[2] == 518 * 2**57
-    assert not holds(total.whole, ((2, 1),))
+    assert total.whole[0] == 518 * 2**57
+    assert not holds(total.whole, ((0, 2),))
     for _ in range(7):
         pair.double()
     (total,) = pair.ledger.store.totals([pair.name])
-    assert total.whole[2] == 518 * 2**50  # half of the limit by now
+    assert total.whole[0] == 518 * 2**50  # half of the limit by now
     pair.compare()
 
 
 def test_what_is_dead_stays_dead_in_the_whole_in_blocks_and_in_their_peak(pair):
-    pair.reserve((1, 0, None), ("a",))
-    pair.reserve((1, 0, 5), ("b",))
+    pair.reserve((None, 1, 0), ("a",))
+    pair.reserve((5, 1, 0), ("b",))
     (total,) = pair.ledger.store.totals([pair.name])
-    assert (total.whole, total.peak) == ((0, 0, 0), (1, 0, None))
-    pair.reserve((MOST, 0, 7), ("b",))  # by the third place, which is alive in b
-    assert not pair.reserve((MOST, 0, 7), ("a",))
+    assert (total.whole, total.peak) == ((0, 0, 0), (None, 1, 0))
+    pair.reserve((7, MOST, 0), ("b",))  # by the first place, which is alive in b
+    assert not pair.reserve((7, MOST, 0), ("a",))
     pair.step("refund", None, None)
     pair.step("refund", None, None)
     pair.step("refund", None, None)
     pair.double()
     (total,) = pair.ledger.store.totals([pair.name])
-    assert (total.whole, total.peak) == ((0, 0, 0), (0, 0, None))
+    assert (total.whole, total.peak) == ((0, 0, 0), (None, 0, 0))
     pair.compare()
 
 
 def test_entries_say_what_was_charged_in_each_place(pair):
-    pair.reserve((1, 0, None), ("a",))
+    pair.reserve((None, 1, 0), ("a",))
     *_, last = pair.ledger.entries()
-    assert json.loads(last.body)["budgets"] == {pair.name: {"units": [1, 0, None], "version": 1}}
+    assert json.loads(last.body)["budgets"] == {pair.name: {"units": [None, 1, 0], "version": 1}}
