@@ -1,5 +1,8 @@
 """Databases: who may ask, which book pays, and what is refused before anything is opened."""
 
+import gc
+import weakref
+
 import pyarrow.parquet
 import pytest
 
@@ -9,9 +12,10 @@ from sitr.errors import InvalidArgument, InvalidDeclaration, LedgerDamaged, NotA
 from sitr.ledger import Ledger
 from sitr.query.facts import Facts
 from sitr.session.beginning import begin
-from sitr.session.database import create_budgets, ledger_url
+from sitr.session.database import KEPT, create_budgets, ledger_url
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
+from sitr.tables.emitter import Emitter
 from sitr.tables.relations import Scan
 from tests.ledger import cluster
 from tests.tables import clinic
@@ -172,3 +176,55 @@ def test_a_large_answer_is_kept_beside_the_declaration_of_a_book_on_a_server(tmp
         answer = question.release(epsilon=1, operation="many")
         assert question.release(epsilon=1, operation="many").value == answer.value
     assert len(list((tmp_path / "clinic.answers").iterdir())) == 1
+
+
+# What is kept of questions
+
+
+TEXT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+
+
+def test_a_text_that_is_asked_again_is_not_planned_or_written_anew(monkeypatch):
+    written, tally = [], Emitter.tally
+    monkeypatch.setattr(Emitter, "tally", lambda emitter, asked: (written.append(asked), tally(emitter, asked))[1])
+    with clinic.database() as database:
+        first = database.sql(TEXT).explain(epsilon=1.0)
+        again = database.sql(TEXT).explain(epsilon=1.0)
+        assert again.plan is first.plan
+        assert database.sql(TEXT).release(epsilon=1.0).event == first.plan.event
+        assert len(written) == 1
+        assert database.sql(TEXT).explain(epsilon=0.5).epsilon.upper <= 0.5 * (1 + 1e-9)
+        assert database.sql(TEXT + " HAVING n > 5").explain(epsilon=1.0).plan is not first.plan
+
+
+def test_what_was_learned_since_makes_another_plan():
+    with clinic.database() as database:
+        before = database.sql(TEXT).explain(epsilon=1.0).plan
+        database.learn("visits", Facts(1000, 1000, ((1.0, 1.0),)))
+        after = database.sql(TEXT).explain(epsilon=1.0).plan
+        assert before.bound != after.bound
+
+
+def test_few_questions_are_kept_and_what_is_no_text_is_refused():
+    with clinic.database() as database:
+        for number in range(3 * KEPT):
+            database.sql(f"SELECT COUNT(*) AS n{number} FROM visits").explain(epsilon=1.0)
+            assert len(database._texts) <= KEPT
+            assert len(database._plans) <= KEPT
+        for text in (None, 7, [TEXT], b"SELECT"):
+            with pytest.raises(InvalidArgument):
+                database.sql(text)
+
+
+def test_a_database_that_nobody_holds_is_gone_with_its_frames():
+    """At once: no question that is kept holds it."""
+    database = clinic.database()
+    database.sql(TEXT).explain(epsilon=1.0)
+    database.close()
+    gone = weakref.ref(database)
+    gc.disable()
+    try:
+        del database
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -190,6 +190,7 @@ def test_deep_conditions_are_read_too():
         condition = (TABLE["b"] == ~condition).isnull()
     made = stated(TABLE.filter(condition), COMPILER)
     assert made.text.count(" IS NULL") == 60
+    assert made.pretty.count(" IS NULL") == 60
     assert isinstance(made.tree, exp.Select)
 
 

@@ -293,12 +293,8 @@ class Store(ABC):
 
     def reserved(self, analyst: str, digest: str, last: int) -> str | None:
         """Return the operation that an analyst reserved for a request of this digest, latest among the last entries."""
-        entry = schema.entry.c
-        recent = select(func.max(entry.seq)).scalar_subquery() - last
-        alike = (entry.kind == "reserve") & (entry.analyst == analyst) & entry.body.contains(digest)
-        asked = select(entry.operation).where((entry.seq > recent) & alike).order_by(entry.seq.desc()).limit(1)
         with self.connection() as connection:
-            return connection.execute(asked).scalar()
+            return connection.execute(RESERVED, {"asked": analyst, "digest": digest, "last": last}).scalar()
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -448,6 +444,14 @@ class Store(ABC):
 TOTALS = select(schema.budget).where(schema.budget.c.name.in_(bindparam("names"))).order_by(schema.budget.c.name)
 PAGE = select(schema.entry).where(schema.entry.c.seq > bindparam("after")).order_by(schema.entry.c.seq).limit(PAGE_SIZE)
 OPERATION = select(schema.entry).where(schema.entry.c.operation == bindparam("asked")).order_by(schema.entry.c.seq)
+_recent = select(func.max(schema.entry.c.seq)).scalar_subquery() - bindparam("last")
+RESERVED = (
+    select(schema.entry.c.operation)
+    .where(schema.entry.c.seq > _recent, schema.entry.c.kind == "reserve", schema.entry.c.analyst == bindparam("asked"))
+    .where(schema.entry.c.body.contains(bindparam("digest")))
+    .order_by(schema.entry.c.seq.desc())
+    .limit(1)
+)
 BLOCK = select(schema.block.c.used).where(
     schema.block.c.budget == bindparam("asked"), schema.block.c.block == bindparam("part")
 )

@@ -14,6 +14,7 @@ from ..accounting.notation import event_text
 from ..display import counted, reckoned, rounded_up, scientific
 from ..errors import InvalidArgument
 from ..tables.relations import one_row_per_unit, per_unit_within
+from ..tables.statement import Statement
 from .aggregates import COUNTS, Aggregate
 from .answer import IN_MEMORY
 from .designs import Total
@@ -50,7 +51,7 @@ class Explanation:
         kept: About which part of the rows is kept by bounding; None where nothing is known.
         facts: What is publicly known of the rows.
         remaining: For each budget, what is left now and after; as text.
-        queries: What the engine will be asked.
+        statements: What the engine will be asked.
         notes: Remarks.
         lasting: Whether the ledger that a release is charged to outlives the process; one in memory does not.
     """
@@ -64,9 +65,14 @@ class Explanation:
     kept: float | None
     facts: Facts
     remaining: Mapping[str, tuple[str, str]]
-    queries: tuple[str, ...]
+    statements: tuple[Statement, ...]
     notes: tuple[str, ...] = ()
     lasting: bool = True
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """What the engine will be asked, as text in lines."""
+        return tuple(one.pretty for one in self.statements)
 
     def __str__(self) -> str:
         lines = [self._cost(), "", *self._measurements(), "", *self._errors(), self._bounding()]
@@ -159,7 +165,7 @@ def explained(
     target: Target,
     facts: Facts,
     remaining: Mapping[str, tuple[str, str]],
-    queries: tuple[str, ...],
+    statements: tuple[Statement, ...],
     notes: tuple[str, ...] = (),
 ) -> Explanation:
     """Return what a plan says."""
@@ -180,7 +186,7 @@ def explained(
         kept=kept,
         facts=facts,
         remaining=remaining,
-        queries=queries,
+        statements=statements,
         notes=notes,
     )
 

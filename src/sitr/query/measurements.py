@@ -45,7 +45,12 @@ class Sums(Noisy):
     @property
     def widths(self) -> dict[str, int]:
         """Of the grids."""
-        return {name: one.width for name, one in self.measures.items()}
+        return widths(self.measures)
+
+
+def widths(measures: Mapping[str, Measure]) -> dict[str, int]:
+    """Return how many steps the grid of each measure has."""
+    return {name: one.width for name, one in measures.items()}
 
 
 @dataclass(frozen=True)

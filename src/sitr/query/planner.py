@@ -22,7 +22,7 @@ from ..tables.tally import THERE, Bound, Key, Measure, Powers, Tally
 from .aggregates import DEGREES, OF_RANKS, Aggregate
 from .designs import Design, Total
 from .facts import Facts, chosen_bound
-from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units
+from .measurements import Bins, Distinct, Groups, Measurement, Ranks, Sums, Units, widths
 from .noise import LARGEST, Kind, Noise, Reach, deviation, ratio, rho_of
 from .query import Query
 
@@ -264,8 +264,7 @@ class _Planner:
         if design in self.totals:
             total = Total(design.measures, next(iter(measures.values())).grid.span)
             used = total if total.unit({}) <= self._drawable() else design
-        unit = used.unit({name: one.width for name, one in measures.items()})
-        return Sums(used, measures, self._noise(self._reach(), unit))
+        return Sums(used, measures, self._noise(self._reach(), used.unit(widths(measures))))
 
     def _finest(self, degree: int) -> int:
         """How many steps bounds may be apart: no sum over all rows leaves 64 bits, and the noise can be drawn."""

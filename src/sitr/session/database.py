@@ -8,18 +8,25 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration, NotPermitted
 from ..ledger import Budget, Ledger
 from ..query.facts import Facts
+from ..query.planner import Plan, Target, plan
+from ..query.query import Query
 from ..tables.declaration import Declaration, Table
 from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within, private_tables, table_of
 from ..tables.source import Source
 from .question import Question
 from .table import PrivateTable
 from .terms import found_tables, hold_to_terms
+
+if TYPE_CHECKING:
+    from ..query.sql import Parsed
+
+KEPT = 8  # texts that were read, and plans that were made
 
 
 class Database:
@@ -35,6 +42,9 @@ class Database:
     def __init__(self, declared: Declaration, source: Source, ledger: Ledger, analyst: str) -> None:
         self.declared, self.source, self.ledger, self.analyst = declared, source, ledger, analyst
         self._facts: dict[str, Facts] = {}
+        self._texts: dict[str, Parsed] = {}
+        # What was planned lately, by the query, which is held so that nothing else takes its identity.
+        self._plans: dict[int, tuple[Query, Target, Facts, Plan]] = {}
 
     def __repr__(self) -> str:
         return f"Database({self.declared.name!r}, tables={list(self.declared.tables)}, analyst={self.analyst!r})"
@@ -85,10 +95,30 @@ class Database:
         Raises:
             NotAllowed: It asks for what is not allowed; the message says what to write instead.
         """
+        found = self._parsed(text)
+        return Question(self, found.query, found.after, epsilon=found.epsilon, delta=found.delta, text=text)
+
+    def _parsed(self, text: Any) -> Parsed:
+        """What a text asks; one that was read lately is not read anew: it is often explained first, and then asked."""
         from ..query.sql import parsed
 
-        found = parsed(text, self.declared)
-        return Question(self, found.query, found.after, epsilon=found.epsilon, delta=found.delta, text=text)
+        found = self._texts.get(text) if isinstance(text, str) else None
+        if found is None:
+            found = parsed(text, self.declared)
+            if len(self._texts) >= KEPT:
+                self._texts.clear()
+            self._texts[text] = found
+        return found
+
+    def planned(self, query: Query, target: Target, facts: Facts) -> Plan:
+        """Return the plan of a query; what was explained is not planned, and not written for the engine, anew."""
+        found = self._plans.get(id(query))  # once: another thread may ask the same at another price
+        if found is None or found[1:3] != (target, facts):
+            found = query, target, facts, plan(query, self.declared, target, facts)
+            if len(self._plans) >= KEPT:
+                self._plans.clear()
+            self._plans[id(query)] = found
+        return found[3]
 
     def facts(self, relation: Relation) -> Facts:
         """Return what is publicly known of how many units and rows a relation has, before filters."""

@@ -22,8 +22,7 @@ from ..ledger.asked import Asked
 from ..query.answer import Answer
 from ..query.execution import Execution
 from ..query.explanation import NO_FIT, Explanation, bounding, expected_sizes, explained
-from ..query.facts import Facts
-from ..query.planner import Plan, Target, plan
+from ..query.planner import Plan, Target
 from ..query.query import Limits, Query
 from ..query.remarks import unlisted
 from ..query.wording import limits_text, question_text
@@ -60,7 +59,6 @@ class Question:
     ) -> None:
         self.database, self.query = database, query
         self._after, self._epsilon, self._delta, self._text = after, epsilon, delta, text
-        self._last: tuple[Target, Facts, Plan] | None = None  # so that what was explained is not planned anew
         query.check(database.declared)
 
     def bounded(
@@ -112,10 +110,10 @@ class Question:
             epsilon = self._epsilon_for(wanted, delta)
         made, target = self._planned(epsilon, delta, rho)
         database = self.database
-        queries = tuple(database.source.explain(tally) for tally in made.tallies)
+        statements = tuple(database.source.asked(tally) for tally in made.tallies)
         facts = database.facts(self.query.relation)
         forecast = self.forecast()
-        found = explained(made, target, facts, forecast.remaining(made.event), queries, notes)
+        found = explained(made, target, facts, forecast.remaining(made.event), statements, notes)
         remarks = database.hold_to_terms() + unlisted(self.query, database.declared)
         if NO_FIT in (after for _, after in found.remaining.values()):
             remarks += (f"This does not fit: {forecast.advice(target)}",)
@@ -291,11 +289,8 @@ class Question:
                 do="leave rho out.",
             )
         delta = delta if self._delta is None else self._delta
-        target, facts = Target.of(database.declared, epsilon, delta, rho), database.facts(self.query.relation)
-        last = self._last  # once: another thread may ask the same at another price
-        if last is None or last[:2] != (target, facts):
-            last = self._last = target, facts, plan(self.query, database.declared, target, facts)
-        return last[2], target
+        target = Target.of(database.declared, epsilon, delta, rho)
+        return database.planned(self.query, target, database.facts(self.query.relation)), target
 
     def _asked(self, target: Target, purpose: str | None) -> dict[str, Any]:
         return {"analyst": self.database.analyst, "purpose": purpose, "request": self._request(target)}

@@ -8,6 +8,7 @@ import ibis
 
 Value = Any
 PLAIN = ("boolean", "string", "date", "timestamp")  # types that Ibis calls as declarations do
+KNOWN_KEY, PLACE_OF_KEY = "known_key", "place_of_key"  # columns of a table of public texts; no other one has them
 WIDE = "decimal(38, 0)"  # holds any sum of 64-bit numbers: 10^19 rows of them
 
 
@@ -42,7 +43,7 @@ class Dialect:
         return value
 
     def places(self, values: tuple[str, ...]) -> Value | None:
-        """Return a table of public texts, `value`, with their `place` among them; None where it would save nothing."""
+        """Return a table of public texts, each with its place among them; None where that would save nothing."""
         return None
 
     def listed(self, values: tuple[Any, ...], kind: Any) -> Value:

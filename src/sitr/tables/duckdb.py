@@ -21,7 +21,7 @@ from ..errors import InvalidArgument, InvalidDeclaration
 from .arrow import checked_together, decoded, frame_of, handed, parquet_of, read, read_alike, tried
 from .cells import values_of
 from .declaration import Declaration, Table, files_of
-from .dialect import Value
+from .dialect import KNOWN_KEY, PLACE_OF_KEY, Value
 from .files import FILES, head_of, is_file, is_parquet
 from .lines import Lines, columns_of, separator_of
 from .origins import Origin, computed_column, origins_of_files, path_within, refused_view
@@ -240,7 +240,7 @@ class DuckDB(Source):
             narrow = pyarrow.uint8() if len(values) <= 2**8 else pyarrow.uint16()
             place = pyarrow.array(range(len(values)), narrow)
             name = f"sitr_known_{len(self._known)}"
-            self._known[values] = self.sample(name, pyarrow.table({"value": list(values), "place": place}))
+            self._known[values] = self.sample(name, pyarrow.table({KNOWN_KEY: list(values), PLACE_OF_KEY: place}))
         return self._known[values]
 
     @property

@@ -15,7 +15,7 @@ from typing import Any
 import ibis
 
 from .declaration import Declaration, KeyPath, Table
-from .dialect import Dialect, Value
+from .dialect import KNOWN_KEY, PLACE_OF_KEY, Dialect, Value
 from .domains import EPOCH, Domain
 from .grid import clipped_steps, joinable, real, rounded, to_steps, whole, whole_key
 from .relations import (
@@ -69,7 +69,7 @@ class Emitter:
         places = self._places(tally.keys)
         found = self._aggregated(tally, places)
         for name, known in places.items():
-            found = _exchanged(found, name, known, "place", "value")
+            found = _exchanged(found, name, known, PLACE_OF_KEY, KNOWN_KEY)
         return found
 
     def _places(self, keys: tuple[Key, ...]) -> dict[str, Value]:
@@ -95,7 +95,7 @@ class Emitter:
             columns["row_id"] = whole_key(rows.table[rows.row_id])
         table = rows.table.select(**(columns or {"row": whole(1)}))
         for name, known in places.items():
-            table = _exchanged(table, name, known, "value", "place")
+            table = _exchanged(table, name, known, KNOWN_KEY, PLACE_OF_KEY)
         if tally.distinct is not None:
             return self._distinct(table, keys, tally)
         if tally.bound is not None:
@@ -378,9 +378,8 @@ def key_value(rows: Rows, key: Key) -> Value:
 def _exchanged(table: Value, name: str, known: Value, old: str, new: str) -> Value:
     """A table with one of two columns of public values in the place of the other; rows without one are left out."""
     known = known.view()  # two keys may have the same values
-    there = known.select(of_key=known[old], as_key=known[new])
-    joined = table.join(there, table[name] == there["of_key"])
-    return joined.select(**{one: joined["as_key" if one == name else one] for one in table.columns})
+    joined = table.join(known, table[name] == known[old])
+    return joined.select(**{one: joined[new if one == name else one] for one in table.columns})
 
 
 def _listed(value: Value, key: Key, dialect: Dialect) -> Value:

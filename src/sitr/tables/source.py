@@ -187,9 +187,13 @@ class Source(Dialect, ABC):
         """Return the text of a query, as it is sent."""
         return self.statement(query).text
 
+    def asked(self, tally: Tally) -> Statement:
+        """Return what a tally is answered by; nothing is run."""
+        return self.statement(self._written(tally))
+
     def explain(self, tally: Tally) -> str:
-        """Return the query that a tally is answered by; nothing is run."""
-        return self.statement(self._written(tally)).pretty
+        """Return the same as text in lines, for people."""
+        return self.asked(tally).pretty
 
     def rehearse(self, tally: Tally) -> None:
         """Run a tally on empty tables, and read its text again: what cannot run fails now, before anything is charged.

@@ -67,7 +67,7 @@ class Statement:
     @property
     def pretty(self) -> str:
         """The text in lines, for people."""
-        return text_of(self.tree, self.dialect, pretty=True)
+        return _deeply(lambda: text_of(self.tree, self.dialect, pretty=True))
 
     @cached_property
     def on_empty_tables(self) -> Statement:

@@ -87,13 +87,14 @@ class Failure:
     def left(self, delta: Total) -> tuple[Finite, Finite]:
         """Return what a δ of the whole law leaves for finite losses: at least, and at most; 0 where it may be nothing.
 
-        The difference is known to a few units of δ, which matters where δ is nearly all infinite-loss mass.
+        The difference is known to a few units of δ, which matters where δ is nearly all infinite-loss mass. Eight are
+        more than the four roundings here make of it: each is of what is no larger than δ, before the division.
         """
         if self.upper == 0:
             return Finite(delta), Finite(delta)
-        least = (delta * (1 - 4 * UNIT) - self.upper) / (1 - self.upper) if self.upper < 1 else 0.0
-        most = (delta * (1 + 4 * UNIT) - self.lower) / (1 - self.lower) if self.lower < 1 else 0.0
-        return Finite(max(least * (1 - 4 * UNIT), 0.0)), Finite(max(most * (1 + 4 * UNIT), 0.0))
+        least = (delta * (1 - 8 * UNIT) - self.upper) / (1 - self.upper) if self.upper < 1 else 0.0
+        most = (delta * (1 + 8 * UNIT) - self.lower) / (1 - self.lower) if self.lower < 1 else 0.0
+        return Finite(max(least, 0.0)), Finite(max(most, 0.0))
 
 
 NEVER = Failure(0.0, 0.0)
