@@ -37,6 +37,7 @@ from .grant import Grant, already_spent
 from .history import History
 from .journal import Line, journal
 from .keeper import Keeper
+from .lookalikes import close_to
 from .refusal import refusal
 from .replay import Fault, Replay
 from .request import Request
@@ -370,6 +371,17 @@ class Ledger:
         purpose = None if purpose is None else _validate.name("purpose", purpose)
         names = keys(asked, _validate.name("analyst", analyst), purpose)
         return {total.name: _standing(total) for total in self._totals(asked, names)}
+
+    def standings(self, names: Iterable[str]) -> dict[str, Standing]:
+        """Return how budgets stand, by name, as far as they exist; in PostgreSQL, analysts do not see others' shares.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> {name: standing.remaining.value for name, standing in ledger.standings(["clinic", "lab"]).items()}
+            {'clinic': 1.0}
+        """
+        return {total.name: _standing(total) for total in self.store.totals(list(names))}
 
     # Releases
 
@@ -807,7 +819,10 @@ def _standing(total: Total) -> Standing:
 def _check_none_lost(store: Store, create: bool, anchor: str | Path | None) -> None:
     """Begin no new book where there should be one."""
     if not create:
-        raise UnknownName(f"there is no ledger at {store.place}.", do="name the right place, or create a budget there.")
+        close = None if store.separates else close_to(Path(store.place))
+        meant = f"did you mean {close}? Otherwise " if close else ""
+        do = f"{meant}name the right place, or create a budget there."
+        raise UnknownName(f"there is no ledger at {store.place}.", do=do)
     if anchor is not None and Path(anchor).exists() and read_marks(Path(anchor), last=True):
         raise LedgerDamaged(
             f"the anchor at {anchor} knows a ledger, and there is none at {store.place}.",
