@@ -283,7 +283,7 @@ def test_the_list_of_a_declaration(tmp_path):
     assert run_json("budget", "list", path, env={"SITR_LEDGER": "another.db"})["budgets"][0]["name"] == "clinic"
     both = run("budget", "list", path, "--ledger", book)
     assert both.exit_code == 2
-    assert "Name a declaration or a ledger" in both.stderr
+    assert "Name the book once" in both.stderr
 
 
 def test_a_declaration_that_changed_is_refused_until_it_is_redeclared(tmp_path):

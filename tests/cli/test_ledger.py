@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,129 @@ def test_the_ledger_is_named_by_a_path_an_address_or_the_environment(book):
     by_path = run_json("ledger", "show", "--ledger", book)
     assert run_json("ledger", "show", "--ledger", f"sqlite:///{book}") == by_path
     assert run_json("ledger", "show", env={"SITR_LEDGER": book}) == by_path
+    assert run_json("ledger", "show", book, env={"SITR_LEDGER": "another.db"}) == by_path
+    twice = run("ledger", "show", book, "--ledger", book)
+    assert (twice.exit_code, "Name the book once" in twice.stderr) == (2, True)
+
+
+BY_NAME = {
+    "show": ("ledger", "show"),
+    "verify": ("ledger", "verify"),
+    "export": ("ledger", "export"),
+    "list": ("budget", "list"),
+    "budget": ("budget", "show", "clinic"),
+    "create": ("budget", "create", "lab", "--epsilon", "1"),
+    "raise": ("budget", "raise", "clinic", "--epsilon", "2", "--reason", "more"),
+    "refund": ("ledger", "refund", "q-1", "--reason", "never ran"),
+    "anchor": ("ledger", "anchor", "{folder}/new.anchor"),
+    "backup": ("ledger", "backup", "{folder}/copy.db"),
+}
+
+
+@pytest.mark.parametrize("form", ["toml", "path", "address"])
+def test_every_command_takes_a_declaration_a_path_or_an_address(tmp_path, form):
+    declaration = make_clinic(tmp_path)
+    assert run("budget", "begin", declaration).exit_code == 0
+    with opened(tmp_path / "book.db") as book:
+        book.reserve("clinic", Laplace(noise_multiplier=4), analyst="amina", operation="q-1")
+    path = tmp_path / "book.db"
+    name = {"toml": declaration, "path": str(path), "address": f"sqlite:///{path}"}[form]
+    for command, parts in BY_NAME.items():
+        arguments = [part.format(folder=tmp_path) for part in parts]
+        told = run(*arguments, "--ledger", name)
+        assert told.exit_code == 0, told.stderr
+        if command in ("show", "verify", "export", "list"):
+            assert run(*arguments, name).stdout == told.stdout
+
+
+def test_a_declaration_brings_the_id_and_the_anchor_of_its_book(tmp_path):
+    declaration = make_clinic(tmp_path)
+    path = tmp_path / "clinic.toml"
+    path.write_text(path.read_text().replace('url = "book.db"', 'url = "book.db"\nanchor = "book.anchor"'))
+    assert run("budget", "begin", declaration).exit_code == 0
+    assert "anchored up to entry" in run("ledger", "verify", declaration).stdout
+    marks = (tmp_path / "book.anchor").read_text()
+    assert run("budget", "raise", "clinic", "--epsilon", "2", "--reason", "x", "--ledger", declaration).exit_code == 0
+    assert len((tmp_path / "book.anchor").read_text()) > len(marks)
+    path.write_text(re.sub('id = "[0-9a-f]*"', f'id = "{"0" * 32}"', path.read_text()))
+    assert "was asked for" in run("ledger", "show", declaration).stderr
+
+
+WRONG = {
+    "no such.db": "there is no ledger",
+    "bok.db": "did you mean {folder}/book.db?",
+    "clinic.duckdb": "that is a DuckDB database, not a book",
+    "bare.toml": "bare.toml is a declaration without a ledger",
+    "clinic.toml": "the ledger of {folder}/clinic.toml is not begun",
+    "text.csv": "that is a text file, not a book",
+    "missing.toml": "missing.toml cannot be read",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_files_get_advice_that_fits(tmp_path, name):
+    make_clinic(tmp_path)
+    make_book(tmp_path)
+    text = (tmp_path / "clinic.toml").read_text(encoding="utf-8")
+    bare = text.replace('[ledger]\nurl = "book.db"  # beside this file\n', "")
+    (tmp_path / "bare.toml").write_text(bare, encoding="utf-8")
+    (tmp_path / "text.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    for command in (("ledger", "verify"), ("budget", "list")):
+        result = run(*command, str(tmp_path / name))
+        assert result.exit_code in (1, 2)
+        assert WRONG[name].format(folder=tmp_path) in result.stderr
+        assert "chmod" not in result.stderr
+
+
+def test_a_book_or_a_database_is_no_declaration(tmp_path):
+    declaration = make_clinic(tmp_path)
+    book = make_book(tmp_path)
+    assert "as books are, not a declaration" in run("tables", book).stderr
+    assert "is a DuckDB database, not a declaration" in run("budget", "begin", str(tmp_path / "clinic.duckdb")).stderr
+    assert f"Did you mean {declaration}?" in run("tables", str(tmp_path / "clinc.toml")).stderr
+    shown = run("budget", "show", declaration)
+    assert shown.exit_code == 2
+    assert "That is no budget. Budgets of this declaration: clinic. Name the book by --ledger" in shown.stderr
+
+
+def test_a_copy_is_made_and_put_back(tmp_path):
+    declaration = make_clinic(tmp_path)
+    assert run("budget", "begin", declaration).exit_code == 0
+    copy = str(tmp_path / "copy.db")
+    made = run("ledger", "backup", copy, "--ledger", declaration)
+    assert made.exit_code == 0
+    assert "are not in it: before anyone goes on with a copy" in made.stdout
+    assert run("ledger", "backup", copy, "--ledger", declaration).exit_code == 2
+    refused = run("ledger", "restore", copy, "--ledger", declaration)
+    assert (refused.exit_code, "there is a book at" in refused.stderr) == (2, True)
+    (tmp_path / "book.db").rename(tmp_path / "old.db")
+    record = run_json("ledger", "restore", copy, "--ledger", declaration)
+    assert record["head"] == run_json("ledger", "show", declaration)["head"]
+    assert run("ledger", "verify", declaration).exit_code == 0
+    (tmp_path / "book.db").unlink()
+    assert "No anchor was asked" in run("ledger", "restore", copy, "--ledger", declaration).stderr
+
+
+def test_an_analyst_of_a_server_sees_tables_and_releases_of_her_own(tmp_path):
+    url = stores.fresh("postgresql", tmp_path)()
+    role = f"tables_{cluster.database_of(url)}"
+    declaration = Path(make_clinic(tmp_path))
+    text = declaration.read_text(encoding="utf-8").replace('"book.db"', f'"{url}"').replace('"amina"', f'"{role}"')
+    declaration.write_text(text, encoding="utf-8")
+    assert run("budget", "begin", str(declaration)).exit_code == 0
+    cluster.shared().sql(f"CREATE ROLE {role} LOGIN", cluster.database_of(url))
+    assert run("ledger", "allow", role, "--ledger", str(declaration)).exit_code == 0
+    hers = cluster.shared().url(cluster.database_of(url), role)
+    declaration.write_text(declaration.read_text(encoding="utf-8").replace(url, hers), encoding="utf-8")
+    told = run("tables", str(declaration), env={"COLUMNS": "200"})
+    assert told.exit_code == 0, told.stderr
+    assert "100 %" in told.stdout
+    assert "not in the book, or not yours to see" in told.stdout  # badr's share
+    assert run("query", str(declaration), COUNT, "--epsilon", "0.1", "--analyst", role, "--yes").exit_code == 0
+    (record,) = run_json("ledger", "show", "--ledger", str(declaration))["releases"]
+    assert (record["question"], record["left"]) == (COUNT, {"clinic": "90.0 %"})
+    place = run_json("ledger", "show", "--ledger", str(declaration))["place"]
+    assert place.startswith(f"postgresql://{role}@")
 
 
 @pytest.mark.parametrize(
@@ -328,7 +453,12 @@ def test_a_file_that_is_no_book(tmp_path):
     assert result.exit_code == 1
     assert "LedgerDamaged" in result.stderr
     path.chmod(0o644)
-    assert run("ledger", "show", "--ledger", str(path)).exit_code == 2
+    assert "chmod" not in run("ledger", "show", "--ledger", str(path)).stderr  # it would not make it a book
+    path.unlink()
+    book = make_book(tmp_path)
+    Path(book).chmod(0o644)
+    result = run("ledger", "show", "--ledger", book)
+    assert (result.exit_code, "chmod 600" in result.stderr) == (2, True)
 
 
 def test_allow_needs_a_store_that_tells_analysts_from_owners(book):

@@ -11,8 +11,8 @@ import click
 
 from ..display import percent
 from ..units import ADJACENCIES
-from .book import EXISTING_FILE, book_options, head_record, limit_options, name_options, named, open_book
-from .declared import declaration_argument, open_declared_book
+from .book import Named, book_argument, book_options, head_record, limit_options, name_options, named, open_book
+from .declared import declaration_argument
 from .output import as_json, bracket_record, print_json, print_rows, print_table, warn_of_epsilon
 from .words import speaking_options
 
@@ -46,7 +46,7 @@ def create(
     epsilon: float | None,
     delta: float | None,
     rho: float | None,
-    url: str,
+    which: Named,
     anchor: Path | None,
     as_json: bool,
     **whom: str | None,
@@ -61,11 +61,11 @@ def create(
     about: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
     about |= {field: value for field, value in whom.items() if value is not None}
     if any(holder.values()):
-        with open_book(url, anchor) as book:
+        with open_book(which, anchor) as book:
             _promise(book, dataset, dataclasses.replace(book.budget(dataset), **about), holder, as_json)
         return
     promise = Budget(**about)  # before a book is begun for it
-    with open_book(url, anchor, create=True) as book:
+    with open_book(which, anchor, create=True) as book:
         _promise(book, dataset, promise, holder, as_json)
 
 
@@ -133,7 +133,7 @@ def show(
     analyst: str | None,
     purpose: str | None,
     picture: Path | None,
-    url: str,
+    which: Named,
     anchor: Path | None,
     as_json: bool,
 ) -> None:
@@ -144,7 +144,7 @@ def show(
     dataset, holder = named(name, analyst, purpose)
     if picture is not None and picture.suffix not in PICTURES:
         raise click.UsageError("A picture is a file such as clinic.svg or clinic.png.")
-    with open_book(url, anchor) as book:
+    with open_book(which, anchor) as book:
         statement = book.statement(dataset, **holder)
         if picture is not None:
             _draw(picture, statement)
@@ -152,14 +152,14 @@ def show(
 
 
 @budget.command("list")
-@click.argument("declaration", type=EXISTING_FILE, required=False, is_eager=True)  # before --ledger, which it replaces
+@book_argument
 @book_options
-def list_budgets(declaration: Path | None, url: str, anchor: Path | None, as_json: bool) -> None:
-    """List all budgets of a ledger, or of that which DECLARATION names.
+def list_budgets(which: Named, anchor: Path | None, as_json: bool) -> None:
+    """List all budgets of a ledger.
 
     Each has its promise, the share that was spent, rounded up, and what is left, rounded down.
     """
-    with open_book(url, anchor) if declaration is None else open_declared_book(declaration, anchor) as book:
+    with open_book(which, anchor) as book:
         records = _budget_records(book)
         about = {"ledger": book.id, "head": head_record(book.head), "budgets": records}
         place = f"head {book.head} of ledger {book.id}"
@@ -184,7 +184,7 @@ def raise_budget(
     delta: float | None,
     rho: float | None,
     reason: str,
-    url: str,
+    which: Named,
     anchor: Path | None,
     as_json: bool,
 ) -> None:
@@ -197,7 +197,7 @@ def raise_budget(
     if not changed:
         raise click.UsageError("Say the new limit: --epsilon 2.")
     dataset, holder = named(name, analyst, purpose)
-    with open_book(url, anchor) as book:
+    with open_book(which, anchor) as book:
         promise = dataclasses.replace(book.budget(dataset, **holder), **changed)
         book.raise_budget(dataset, promise, reason=reason, **holder)
         _tell(book.statement(dataset, **holder), as_json)

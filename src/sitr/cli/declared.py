@@ -2,25 +2,63 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import InvalidDeclaration
-from .book import EXISTING_FILE, anchor_option, together
+from .book import anchor_option, begins, not_begun, together
 
 if TYPE_CHECKING:
-    from ..ledger import Ledger
     from ..session.database import Database
     from ..session.question import Question
 
+NO_DECLARATIONS = (
+    (0, b"SQLite format 3", "a file of SQLite, as books are"),
+    (8, b"DUCK", "a DuckDB database"),
+    (0, b"PAR1", "a Parquet file"),
+)
 LONGEST = 200_000  # characters of a question, as `query.sql` has it
 
-declaration_argument = click.argument("declaration", type=EXISTING_FILE)
+
+class DeclarationFile(click.Path):
+    """The file of a declaration; a book, or a database, that is named in its place is told by what it is."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Path:
+        """Return its path."""
+        from ..ledger.lookalikes import close_to
+
+        path = Path(value)
+        if not path.is_file():
+            close = close_to(path)
+            self.fail(f"File {str(value)!r} does not exist.{f' Did you mean {close}?' if close else ''}")
+        check_is_declaration(path)
+        return path
+
+
+def check_is_declaration(path: Path) -> None:
+    """Refuse a file that is plainly something else.
+
+    Raises:
+        InvalidDeclaration: It is a database.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError:  # whoever reads it says so
+        return
+    for place, sign, what in NO_DECLARATIONS:
+        if head[place:].startswith(sign):
+            raise InvalidDeclaration(
+                f"{path} is {what}, not a declaration.",
+                do="name the TOML file in which the owner says what may be asked; sitr init drafts one.",
+            )
+
+
+declaration_argument = click.argument("declaration", type=DeclarationFile())
 sql_options = together(
     click.argument("sql", required=False),
     click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="Read the SQL from this file."),
@@ -64,29 +102,9 @@ def open_declared(
     if declared.ledger_id is not None:
         return open(declared, analyst=analyst, anchor=anchor)
     if not explaining:
-        raise _not_begun(declaration)
-    click.echo(f"The ledger is not begun: budgets are shown as declared. {_begins(declaration)} makes it.", err=True)
+        raise not_begun(declaration)
+    click.echo(f"The ledger is not begun: budgets are shown as declared. {begins(declaration)} makes it.", err=True)
     return open(declared, analyst=analyst, ledger="memory://")
-
-
-def open_declared_book(declaration: Path, anchor: Path | None) -> Ledger:
-    """Open the ledger that a declaration names, for a `with` block; no database is opened."""
-    from ..session.database import declared_book
-    from ..tables.declaration import Declaration
-
-    declared = Declaration.read(declaration)
-    if declared.ledger is None or declared.ledger_id is None:
-        raise _not_begun(declaration)
-    return declared_book(declared, anchor)
-
-
-def _not_begun(declaration: Path) -> InvalidDeclaration:
-    what, do = f"the ledger of {declaration} is not begun.", f"{_begins(declaration)} makes it."
-    return InvalidDeclaration(what, why="a release is charged to it.", do=do)
-
-
-def _begins(declaration: Path) -> str:
-    return f"sitr budget begin {shlex.quote(str(declaration))}"
 
 
 def asked(database: Database, text: str, bounds: Mapping[str, int | None]) -> Question:

@@ -15,11 +15,21 @@ import click
 
 from ..display import percent
 from ..errors import SitrError
-from .book import EXISTING_FILE, book_options, head_record, ledger_option, open_book
+from .book import (
+    EXISTING_FILE,
+    Named,
+    anchor_option,
+    book_argument,
+    book_options,
+    head_record,
+    ledger_option,
+    open_book,
+)
 from .output import as_json, print_json, print_rows, print_table, write_new
 
 if TYPE_CHECKING:
     from ..ledger import Entry, Ledger, Verification
+    from ..ledger.backup import Copy
     from ..ledger.journal import Line
 
 RELEASE = (
@@ -46,14 +56,15 @@ def ledger() -> None:
 @ledger.command()
 @click.option("--last", type=click.IntRange(0), default=20, show_default=True, help="How many to show, from the end.")
 @click.option("--entries", "raw", is_flag=True, help="Show the entries of the book, in place of a line per release.")
+@book_argument
 @book_options
-def show(last: int, raw: bool, url: str, anchor: Path | None, as_json: bool) -> None:
+def show(last: int, raw: bool, which: Named, anchor: Path | None, as_json: bool) -> None:
     """Say which book this is, where it ends, and what was asked last.
 
     There is a line for each release: when, who, what for, the question, its price, and what was left after it. An
     analyst of a book in PostgreSQL sees her own.
     """
-    with open_book(url, anchor) as book:
+    with open_book(which, anchor) as book:
         head = book.head
         about = {"ledger": book.id, "place": book.store.place, "entries": head.seq, "head": head_record(head)}
         entries = _entries(book, head.seq, after=max(head.seq - last, 0)) if raw else []
@@ -73,6 +84,7 @@ def show(last: int, raw: bool, url: str, anchor: Path | None, as_json: bool) -> 
 
 
 @ledger.command()
+@book_argument
 @ledger_option
 @click.option(
     "--anchor",
@@ -80,12 +92,13 @@ def show(last: int, raw: bool, url: str, anchor: Path | None, as_json: bool) -> 
     help="The file that `sitr ledger anchor` wrote: what it knows has to be in the book.",
 )
 @as_json
-def verify(url: str, anchor: Path | None, as_json: bool) -> None:
+def verify(which: Named, anchor: Path | None, as_json: bool) -> None:
     """Read the whole book again, work out what was spent, and name the first entry that does not hold.
 
     The exit code is 1 if anything does not hold. Without an anchor nothing can show that the end was not cut off.
     """
-    with open_book(url) as book:  # a book that is behind its anchor is opened as well, to say where they part
+    anchor = anchor or which.anchor
+    with open_book(which, hold=False) as book:  # also one that is behind its anchor, to say where they part
         found = _verified(book, anchor)
     if as_json:
         print_json(_verification_record(found))
@@ -101,15 +114,16 @@ def verify(url: str, anchor: Path | None, as_json: bool) -> None:
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A new file; nothing is overwritten.")
 @click.option("--releases", is_flag=True, help="Write a line per release, in place of every entry.")
+@book_argument
 @book_options
-def export(form: str, output: Path | None, releases: bool, url: str, anchor: Path | None, as_json: bool) -> None:
+def export(form: str, output: Path | None, releases: bool, which: Named, anchor: Path | None, as_json: bool) -> None:
     """Write all entries out, as one JSON document or as CSV; or a line per release: who asked what, at which price.
 
     Cells of the CSV that a spreadsheet would run as a formula begin with an apostrophe.
     """
     if as_json and form == "csv" and output is None:
         raise click.UsageError("CSV and JSON cannot both go to standard output: name a file with --output.")
-    with open_book(url, anchor) as book:
+    with open_book(which, anchor) as book:
         head = book.head
         about = {"ledger": book.id, "head": head_record(head)}
         entries = [] if releases else _entries(book, head.seq)
@@ -133,13 +147,13 @@ def export(form: str, output: Path | None, releases: bool, url: str, anchor: Pat
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @ledger_option
 @as_json
-def anchor(file: Path, url: str, as_json: bool) -> None:
+def anchor(file: Path, which: Named, as_json: bool) -> None:
     """Write the end of the book down in FILE, which belongs elsewhere: on another disk, in other hands.
 
     The book is held to what FILE knows already, and a line is added. An anchor proves history up to its last line; an
     owner who can write both can forge both.
     """
-    with open_book(url) as book:
+    with open_book(which, hold=False) as book:
         head = book.write_anchor(file)
     if as_json:
         print_json({"ledger": book.id, "head": head_record(head), "file": str(file)})
@@ -148,15 +162,59 @@ def anchor(file: Path, url: str, as_json: bool) -> None:
 
 
 @ledger.command()
+@click.argument("destination", type=click.Path(dir_okay=False, path_type=Path))
+@book_options
+def backup(destination: Path, which: Named, anchor: Path | None, as_json: bool) -> None:
+    """Copy the book to DESTINATION, a new file, with its large answers beside it, and verify the copy.
+
+    Others may go on to use the book. One in PostgreSQL is copied by pg_dump.
+    """
+    from ..ledger.backup import back_up
+
+    with open_book(which, anchor) as book:
+        copy = back_up(book, destination)
+    _tell_copy("copy", copy, as_json)
+
+
+@ledger.command()
+@click.argument("copy", type=EXISTING_FILE)
+@ledger_option
+@anchor_option
+@as_json
+def restore(copy: Path, which: Named, anchor: Path | None, as_json: bool) -> None:
+    """Put COPY back where there is no book, verified, and held to the anchor if there is one.
+
+    Nothing is overwritten. A copy that is older than the anchor is refused: what was charged after it was made would be
+    forgotten.
+    """
+    from ..ledger import backup
+
+    held = anchor or which.anchor
+    made = backup.restore(copy, which.url, expect=which.expect, anchor=held, answers=which.answers)
+    _tell_copy("book", made, as_json)
+    if held is None:
+        click.echo("No anchor was asked: nothing shows whether this copy is the newest.", err=True)
+
+
+def _tell_copy(what: str, copy: Copy, as_json: bool) -> None:
+    about = {what: copy.place, "ledger": copy.ledger, "head": head_record(copy.head), "answers": copy.answers}
+    if as_json:
+        print_json(about)
+    else:
+        rows = [(what, copy.place), ("ledger", copy.ledger), ("head", f"{copy.head}, verified")]
+        print_rows([*rows, ("answers", str(copy.answers)), ("note", copy.warning)])
+
+
+@ledger.command()
 @click.argument("operation")
 @click.option("--reason", required=True, help="Why; it stays in the book.")
 @book_options
-def refund(operation: str, reason: str, url: str, anchor: Path | None, as_json: bool) -> None:
+def refund(operation: str, reason: str, which: Named, anchor: Path | None, as_json: bool) -> None:
     """Give back what OPERATION was charged, if it never started; it never runs under its id.
 
     Nothing is refunded by itself: an operation that was started may have run, and its answer may have been seen.
     """
-    with open_book(url, anchor) as book:
+    with open_book(which, anchor) as book:
         book.refund(operation, reason=reason)
         head = book.head
     if as_json:
@@ -169,13 +227,13 @@ def refund(operation: str, reason: str, url: str, anchor: Path | None, as_json: 
 @click.argument("role")
 @ledger_option
 @as_json
-def allow(role: str, url: str, as_json: bool) -> None:
+def allow(role: str, which: Named, as_json: bool) -> None:
     """Let ROLE of PostgreSQL ask under its own name, and do nothing else.
 
     It may execute the functions of the protocol, and holds no right on any table. SQLite cannot tell one user from
     another.
     """
-    with open_book(url) as book:
+    with open_book(which, hold=False) as book:
         book.allow(role)
     if as_json:
         print_json({"allowed": role, "ledger": book.id})

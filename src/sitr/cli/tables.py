@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..tables.declaration import Column, Declaration, Table
 
 NOT_BEGUN = "not begun: sitr budget begin"
+UNSEEN = "not in the book, or not yours to see"
 
 
 @click.command()
@@ -43,7 +44,8 @@ def tables(declaration: Path, anchor: Path | None, as_json: bool) -> None:
         click.echo(f"\n{table.name}: {about(table)}")
         rows = [_line(table, column) for column in table.columns.values()]
         print_table(("column", "type", "bounds", "categories", ""), rows)
-    print_table(("budget", "promise", "left"), [(one["name"], one["promise"], _left(one)) for one in budgets])
+    begun = declared.ledger_id is not None
+    print_table(("budget", "promise", "left"), [(one["name"], one["promise"], _left(one, begun)) for one in budgets])
     for remark in remarks:
         click.echo(remark, err=True)
 
@@ -118,12 +120,9 @@ def _budgets(declared: Declaration, anchor: Path | None) -> tuple[list[dict[str,
         return records, []
     with declared_book(declared, anchor) as book:
         remarks = _held(declared, book)
-        known = book.budgets()
-        for record in records:
-            dataset, holder, _ = promised[record["name"]]
-            if record["name"] in known:
-                record["promise"] = str(known[record["name"]])
-                record["remaining"] = book.remaining(dataset, **holder)._asdict()
+        for name, standing in book.standings(promised).items():
+            record = next(record for record in records if record["name"] == name)
+            record |= {"promise": str(standing.budget), "remaining": standing.remaining._asdict()}
     return records, remarks
 
 
@@ -137,6 +136,8 @@ def _held(declared: Declaration, book: Ledger) -> list[str]:
         return [str(refused)]
 
 
-def _left(record: dict[str, Any]) -> str:
+def _left(record: dict[str, Any], begun: bool) -> str:
     left = record["remaining"]
-    return NOT_BEGUN if left is None else percent(left["share"], spent=False)
+    if left is None:
+        return UNSEEN if begun else NOT_BEGUN
+    return percent(left["share"], spent=False)

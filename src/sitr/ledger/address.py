@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from ..errors import InvalidArgument
+from .lookalikes import check_is_no_other
 from .store import Store
 
 ADDRESSES = "sqlite:///book.db, postgresql://user@host/database, or memory://."
@@ -39,6 +40,7 @@ def store_at(url: str | Path, wait: float) -> tuple[Store, Path | None]:
         path = Path(rest[1:]).resolve()  # one name for one book: logs and answers are beside it
         if os.path.isdir(path):  # False, too, where it cannot be reached
             raise InvalidArgument(f"{path} is a folder, and a ledger is a file in one.", do=ADDRESSES)
+        check_is_no_other(path)
         return SQLite(path, wait), path.with_name(f"{path.name}.answers")
     if scheme in ("postgresql", "postgres"):
         from .postgres import PostgreSQL

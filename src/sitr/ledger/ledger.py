@@ -341,6 +341,17 @@ class Ledger:
         names = keys(asked, _validate.name("analyst", analyst), purpose)
         return self._budgets.paying(asked, names)
 
+    def standings(self, names: Iterable[str]) -> dict[str, Standing]:
+        """Return how budgets stand, by name, as far as they exist; in PostgreSQL, analysts do not see others' shares.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> {name: standing.remaining.value for name, standing in ledger.standings(["clinic", "lab"]).items()}
+            {'clinic': 1.0}
+        """
+        return self._budgets.paying((), list(names))
+
     # Releases
 
     def reserve(

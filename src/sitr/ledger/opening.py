@@ -11,6 +11,7 @@ from ..errors import LedgerDamaged, NotPermitted, UnknownName, WrongLedger
 from . import schema
 from .anchor import hold_to, read_marks, write_mark
 from .entry import Head, canonical
+from .lookalikes import close_to
 from .store import Store, check_version
 
 
@@ -39,7 +40,10 @@ def open_book(store: Store, *, create: bool, expect: str | None, anchor: Path | 
 def _check_none_lost(store: Store, create: bool, anchor: Path | None) -> None:
     """Begin no new book where there should be one."""
     if not create:
-        raise UnknownName(f"there is no ledger at {store.place}.", do="name the right place, or create a budget there.")
+        close = None if store.separates else close_to(Path(store.place))
+        meant = f"did you mean {close}? Otherwise " if close else ""
+        do = f"{meant}name the right place, or create a budget there."
+        raise UnknownName(f"there is no ledger at {store.place}.", do=do)
     if anchor is not None and anchor.exists() and read_marks(anchor, last=True):
         raise LedgerDamaged(
             f"the anchor at {anchor} knows a ledger, and there is none at {store.place}.",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
+import subprocess
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, insert, text
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
@@ -89,8 +93,7 @@ class PostgreSQL(Store):
             isolation_level="AUTOCOMMIT",  # a function is one transaction; an owner's begin and end by our own words
             connect_args={"options": SETTINGS.format(wait=max(round(wait * 1000), 1))},
         ).execution_options(schema_translate_map={None: SCHEMA})
-        host = address.host or address.query.get("host", "")
-        super().__init__(engine, f"postgresql://{host}/{address.database}")
+        super().__init__(engine, shown_address(address))
         self._id = ""
         self._own: Entry | None = None  # the last entry of this process
 
@@ -163,6 +166,32 @@ class PostgreSQL(Store):
             grants += [f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {role}" for function in FOR_ANALYSTS]
             for grant in grants:  # by the driver: a name may have signs that SQLAlchemy reads as parameters
                 connection.connection.driver_connection.execute(grant)  # type: ignore[union-attr]
+
+    def copy_to(self, path: Path) -> None:
+        """By `pg_dump`, which sees the book at one moment."""
+        with open(path, "wb") as file:
+            self._run("pg_dump", f"--schema={SCHEMA}", stdout=file)
+
+    def restore_from(self, path: Path) -> None:
+        """By `psql`, in one transaction."""
+        self._run("psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", str(path))
+
+    def _run(self, program: str, *arguments: str, stdout: Any = subprocess.DEVNULL) -> None:
+        """Run a program of PostgreSQL on the database of the book; a password is handed over unseen."""
+        found = shutil.which(program)
+        if found is None:
+            raise MissingExtra(f"{program} is not installed.", do="install the programs of PostgreSQL's client.")
+        password = self.engine.url.password
+        environment = os.environ | ({"PGPASSWORD": str(password)} if password else {})
+        command = [found, "--no-password", f"--dbname={self.place}", *arguments]
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE)
+        if done.returncode:
+            shown = " ".join([program, f"--dbname={self.place}", *arguments])
+            raise LedgerUnavailable(
+                f"{program} failed at {self.place}; nothing was changed.",
+                why="it may be older than the server, or the roles of analysts may be missing there.",
+                do=f"see what it says: {shown}",
+            )
 
     def check_storage(self) -> None:
         """The server checks its own pages: pg_amcheck."""
@@ -252,6 +281,18 @@ class PostgreSQL(Store):
             f"PostgreSQL refused at {self.place} (SQLSTATE {state}); nothing was granted.",
             do="look into the log of the server; then ask again with the same operation id.",
         )
+
+
+def shown_address(address: URL) -> str:
+    """Return all of an address but what is secret.
+
+    Example:
+        >>> shown_address(make_url("postgresql+psycopg://amina:secret@host:5433/books?sslmode=require&password=x"))
+        'postgresql://amina@host:5433/books?sslmode=require'
+    """
+    secret = [name for name in address.query if "password" in name.lower()]
+    plain = address._replace(drivername="postgresql", password=None)
+    return plain.difference_update_query(secret).render_as_string(hide_password=True)
 
 
 @cache

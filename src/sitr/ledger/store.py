@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
@@ -307,6 +308,14 @@ class Store(ABC):
             finally:
                 snapshot.close()
                 self._roll_back(connection)
+
+    @abstractmethod
+    def copy_to(self, path: Path) -> None:
+        """Write all of the book, as it is at one moment, into an empty file."""
+
+    def restore_from(self, path: Path) -> None:
+        """Make the book that a copy is of, where there is none and it is not made of one file."""
+        raise NotImplementedError
 
     @abstractmethod
     def check_storage(self) -> None:
