@@ -46,7 +46,7 @@ BOOK = "ledger/*.py faults/test_storage.py faults/test_forks.py"
 FILES = {
     "accounting/filters/*.py": "accounting/filters/test_*.py ledger/test_budget.py ledger/test_model.py",
     "accounting/parts.py": f"accounting/test_parts.py accounting/test_events.py {ACCOUNTANT}",
-    "accounting/batches.py accounting/batch_mix.py": f"accounting/test_batch*.py accounting/test_events.py {ACCOUNTANT}",
+    "accounting/batch*.py": f"accounting/test_batch*.py accounting/test_events.py {ACCOUNTANT}",
     "accounting/losses/shuffled.py": "accounting/losses/test_shuffled.py accounting/test_batches.py",
     "accounting/engines/solve.py accounting/engines/ways.py": f"{ENGINES} {ACCOUNTANT}",
     "accounting/engines/delta.py accounting/engines/closed.py": f"{ENGINES} {ACCOUNTANT}",

@@ -111,15 +111,22 @@ def test_one_batch_attains_the_theorem(n, batch, growth):
         assert narrow(found, 1e-10, 1e-15)
 
 
-def test_steps_may_alternate_between_the_orders_which_costs_more_than_either():
-    """So the two orders must not be composed apart (THEORY 2.8)."""
+@pytest.mark.parametrize("more", [(), (Fraction(11, 10),)])
+def test_steps_may_alternate_between_the_orders_which_costs_more_than_either(more):
+    """So the two orders must not be composed apart (THEORY 2.8); also where two questions are put to one batch."""
     n, batch, growth, y = 10, 7, Fraction(30), Fraction(71, 10)
+
+    def asked(people):
+        law = differs(growth)(people)
+        return product(law, differs(more[0])(people)) if more else law
+
     others = [1] * (n - 1)
-    alike, different = (on_a_batch(differs(growth), (first, *others), batch) for first in (1, 0))
+    alike, different = (on_a_batch(asked, (first, *others), batch) for first in (1, 0))
+    inside = response_event(growth) + response_event(more[0]) if more else response_event(growth)
     alternating = divergence(product(different, alike), product(alike, different), y)
     apart = worst([(product(different, different), product(alike, alike))], y)
-    assert apart < alternating * Fraction(4, 5)
-    found = (SampledWithoutReplacement(response_event(growth), n, batch) * 2).delta(math.log(y))
+    assert apart < alternating * Fraction(9, 10)
+    found = (SampledWithoutReplacement(inside, n, batch) * 2).delta(math.log(y))
     assert found.lower * ROUNDING <= apart
     assert alternating * ROUNDING <= found.upper
 
@@ -298,6 +305,16 @@ def test_randomized_response_of_a_few_people_is_in_the_bracket(k, n, growth):
         assert found.lower * ROUNDING <= truth
         assert truth * ROUNDING <= found.upper
         assert found.upper == pytest.approx(float(divergence(*blanket(growth, k, n), y)), rel=1e-11, abs=1e-15)
+
+
+@pytest.mark.parametrize(("p", "k"), [(Fraction(1, 10), 2), (Fraction(1, 10), 3), (Fraction(1, 5), 4)])
+def test_randomized_response_that_seldom_tells_the_truth_is_in_the_bracket(p, k):
+    rest = (1 - p) / (k - 1)
+    randomizer = [{y: p if y == x else rest for y in range(k)} for x in range(k)]
+    event, pairs = ShuffledReports(RandomizedResponse(float(p), k), 3), list(shuffled_pairs(randomizer, 3))
+    for y in (*TIMES, rest / p * Fraction(9, 10)):
+        found, truth = event.delta(math.log(y)), worst(pairs, y)
+        assert found.lower * ROUNDING <= truth <= found.upper / ROUNDING
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -42,6 +42,13 @@ def test_what_is_left_out_is_rare(n, p, rare):
         assert whole.chances[outside].sum() <= 2 * math.exp(-rare)
 
 
+@pytest.mark.parametrize("variance", [0.0, 0.3, 20.0, 1e4, 1e9])
+@pytest.mark.parametrize("rare", [20.0, 100.0, 690.0])
+def test_the_reach_is_that_of_bernstein_and_two_more(variance, rare):
+    t = shuffled._reach(variance, rare) - 2
+    assert t**2 / (2 * variance + 2 * t / 3) >= rare * (1 - 1e-12)
+
+
 values_and_nodes = st.lists(st.integers(0, 100), min_size=1, max_size=8, unique=True)
 
 
@@ -59,6 +66,47 @@ def test_spreading_keeps_the_mean_and_raises_what_is_convex(values, inner, at, s
     assert lower <= upper + 1e-9
 
 
+def profile_of_coins(growth, labels, blankets, coins, epsilons):
+    """δ of so many coins of which one has the bias of `labels`, beside a number of other blankets."""
+    beside = Law(np.array([float(blankets)]), np.ones(1))
+    rows = shuffled._outcomes(growth, labels, beside, coins, shuffled._distances(coins, 690.0), 1.0)
+    losses, masses = shuffled._both_signs([rows])
+    assert math.fsum(masses) == pytest.approx(1, abs=1e-12)
+    return np.array([math.fsum(masses * np.maximum(-np.expm1(e - losses), 0)) for e in epsilons])
+
+
+@pytest.mark.parametrize("growth", [0.2, 2.0, 30.0])
+@pytest.mark.parametrize("blankets", [0, 5, 300])
+@pytest.mark.parametrize(("low", "high"), [(1, 3), (10, 14), (80, 90)])
+def test_the_bias_of_most_coins_among_fewest_dominates_a_group_and_the_other_way_round(growth, blankets, low, high):
+    epsilons = np.linspace(0, 0.9 * math.log1p(growth), 12)
+    above = profile_of_coins(growth, high, blankets, low, epsilons)
+    beneath = profile_of_coins(growth, low, blankets, high, epsilons)
+    for coins in range(low, high + 1):
+        truth = profile_of_coins(growth, coins, blankets, coins, epsilons)
+        assert np.all(above >= truth * (1 - 1e-12) - 1e-300)
+        assert np.all(beneath <= truth * (1 + 1e-12) + 1e-300)
+        assert np.all(profile_of_coins(growth, coins, blankets + 3, coins, epsilons) <= truth * (1 + 1e-12) + 1e-300)
+
+
+@pytest.mark.parametrize(("n", "coins"), [(50, 7), (201, 40), (10**5, 123), (10**8, 54_321), (10**9, 1)])
+def test_other_blankets_are_no_more_than_there_are(n, coins):
+    """A law on few numbers, with the mean of a few trials less at the most."""
+    crowd = Crowd.of(1.0, 4, n)
+    values, chances = crowd.blankets(coins)
+    mean, deviation = (n - coins) * crowd.rest, math.sqrt(n * crowd.rest * (1 - crowd.rest))
+    found = float(values @ chances)
+    assert math.fsum(chances) == pytest.approx(1, abs=1e-12)
+    if n <= shuffled.FEW:  # the person's report may be one of them: the law is weighted by what the person adds
+        exact = binomial(n - coins, crowd.rest)
+        weights = exact.chances * ((1 + crowd.growth / 2) * coins + exact.values)
+        assert found == pytest.approx(float(exact.values @ weights / weights.sum()), rel=1e-12)
+        assert found > mean
+    else:
+        assert values.size <= shuffled.FENCES.size + 2
+        assert mean - (1 + shuffled.ROUGH * deviation) <= found <= mean * (1 + 1e-12)
+
+
 @pytest.mark.parametrize(("epsilon", "k", "n"), [(1.0, 2, 50), (1.0, 3, 5000), (3.0, 5, 10**6), (0.1, 2, 10**9)])
 def test_groups_hold_all_numbers_of_coins_once(epsilon, k, n):
     crowd = Crowd.of(epsilon, k, n)
@@ -71,7 +119,7 @@ def test_groups_hold_all_numbers_of_coins_once(epsilon, k, n):
         assert chance == pytest.approx(float(coins.chances[inside].sum()), rel=1e-12)
 
 
-@pytest.mark.parametrize(("epsilon", "k", "n"), [(1.0, 2, 150), (2.0, 3, 60), (1.0, 6, 100)])
+@pytest.mark.parametrize(("epsilon", "k", "n"), [(1.0, 2, 150), (2.0, 3, 60), (1.0, 6, 100), (1.0, 20, 190)])
 def test_taking_numbers_together_can_only_cost_more(monkeypatch, epsilon, k, n):
     exact = shuffled_above(epsilon, k, n).renyi.forward
     beneath = shuffled_beneath(epsilon, max(k, 3), n).forward
