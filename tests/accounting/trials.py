@@ -28,7 +28,8 @@ NEAR = MP.mpf(10) ** -40  # relative error of what is computed at 100 digits, by
 ROUNDING = MP.mpf(10) ** -9  # allowed to floats that are no brackets
 ORDERS = (1.0, 1.5, 2.0, 8.0, 64.0)
 HIDING = ("PoissonSampled", "SampledWithoutReplacement", "ShuffledReports")  # who costs no more than what is inside
-ANYWAY = ("epsilon", "delta", "tradeoff", "bad_outcome", "infinite_mass")  # answered for every event
+GAPS = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 30.0)  # lengths of chords
+ANYWAY = ("epsilon", "delta", "tradeoff", "bad_outcome", "loss_tail", "infinite_mass")  # answered for every event
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Campaign:
         except SitrError:  # a count beyond what is accepted, say
             self.checked["refused tree"] += 1
             return
-        questions += near_mass(tree, draw)
+        questions += [Question("loss_tail", questions[0].argument), *near_mass(tree, draw)]
         more = [*laws(tree, questions), *calibrations(draw)] if laws_too else []
         for check in [*map(Answered, questions), *more]:
             self.failures += self.check(check, tree)
@@ -251,6 +252,25 @@ def holds_power(tree, question, found):
     yield from missed(found, low * (1 - MP.mpf(2) ** -50), high + MP.mpf(2) ** -50)
 
 
+def holds_tail(tree, question, found):
+    """Chords of the true profile bound the largest tail: from below to the right, from above to the left."""
+    truth, x = truth_of(tree, question.group), question.argument
+    least, most = truth.below.delta(x), MP.one
+    here = least
+    for gap in GAPS:
+        after, before = x + gap, x - gap
+        if after > x:
+            chord = here + (here - truth.above.delta(after)) / MP.expm1(MP.mpf(after) - MP.mpf(x))
+            least = max(least, chord)
+        if before < x:
+            above = truth.above.delta(abs(before))
+            above = above if before >= 0 else -MP.expm1(before) + MP.exp(before) * above
+            most = min(most, above / -MP.expm1(MP.mpf(before) - MP.mpf(x)))
+    if truth.above.delta(x) == 0:  # then no loss is above x, and none can be
+        most = MP.zero
+    yield from missed(found, least, most)
+
+
 def holds_mass(tree, question, found):
     low = max(infinite_masses(tree))
     exact = not any(inner.kind in CLAIMS for inner in tree.walk())
@@ -329,6 +349,7 @@ JUDGES = {
     "epsilon": holds_epsilon,
     "tradeoff": holds_tradeoff,
     "bad_outcome": holds_power,
+    "loss_tail": holds_tail,
     "infinite_mass": holds_mass,
     "rdp": holds_renyi,
     "pure": holds_renyi,
