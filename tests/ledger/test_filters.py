@@ -25,7 +25,7 @@ LIMIT = BOTH.limits[0]
 
 
 def at(*used):
-    return Filters(BOTH.members, used)
+    return BOTH.at(used)
 
 
 @given(st.floats(1e-9, 1e3), st.floats(1e-3, 1e3))

@@ -43,7 +43,7 @@ def test_of_two_filters_the_one_speaks_that_admits_the_most():
 
 def test_an_event_that_only_a_dead_filter_has_a_price_for():
     two = Filters([PureFilter(1.0), RDPFilter(alpha=20, epsilon=1.0)])
-    (told,) = _missing(Filters(two.members, (None, 0, 5)).serving(), Renyi(points=[(2.0, 0.1)]))
+    (told,) = _missing(two.at((None, 0, 5)).serving(), Renyi(points=[(2.0, 0.1)]))
     assert told == "none of its filters that still hold has a price for this"
 
 
