@@ -1,9 +1,10 @@
 """Books for benchmarks/ledger.py: long ones, mixed ones, and pairs of a ledger and the bare transactions it needs."""
 
 import hashlib
+import json
 import random
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sitr.accounting import (
 )
 from sitr.ledger import Budget, Entry, Ledger
 from sitr.ledger.entry import canonical, entry_hash, sha256
+from sitr.ledger.keeper import Keeper
 from sitr.ledger.request import Request
 
 ENTRY = "INSERT INTO entry (seq, at, kind, operation, analyst, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -31,26 +33,71 @@ Step = Callable[[int], None]
 
 def long_book(path: Path, length: int) -> None:
     """Write a valid book of so many entries, all at once: one by one they would take as many syncs of the disk."""
+    driver, used = _filled(path, length, Budget(epsilon=5.0), (EVENT,), canonical)
+    driver.execute("UPDATE budget SET whole = ?", (canonical(used),))
+    _closed(driver)
+
+
+def old_book(path: Path, length: int) -> None:
+    """The same in the second form: of a hundred events, in a budget of (ε,δ)."""
+    events = [Laplace(noise_multiplier=1e6 + turn) for turn in range(100)]
+    driver, used = _filled(path, length, Budget(epsilon=5.0, delta=1e-6), events, _in_form_2)
+    ((name, version, body),) = driver.execute("SELECT name, version, body FROM budget").fetchall()
+    for statement in FORM_2:
+        driver.execute(statement)
+    driver.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?, 0, 0)", (name, version, body, *used))
+    _closed(driver)
+
+
+# The tables of the second form that the third has otherwise.
+FORM_2 = (
+    "DROP TABLE block",
+    "DROP TABLE budget",
+    "CREATE TABLE budget (name TEXT PRIMARY KEY, version INTEGER, body TEXT, "
+    "cost INTEGER, delta INTEGER, peak_cost INTEGER, peak_delta INTEGER) STRICT",
+    "CREATE TABLE block (budget TEXT, block TEXT, cost INTEGER, delta INTEGER) STRICT",
+    "UPDATE book SET schema_version = 2",
+)
+
+
+def _in_form_2(record: dict[str, Any]) -> str:
+    """A reservation as the second form says it: two numbers by name."""
+    budgets = {
+        name: {"cost": due["units"][0], "delta": due["units"][1], "version": due["version"]}
+        for name, due in record["budgets"].items()
+    }
+    return canonical({**record, "budgets": budgets})
+
+
+def _filled(
+    path: Path, length: int, promise: Budget, events: Sequence[Event], said: Callable[[dict[str, Any]], str]
+) -> tuple[sqlite3.Connection, list[int]]:
+    """A book with so many entries in an open transaction, and what they add up to; its total is not written yet."""
     with Ledger.open(f"sqlite:///{path}") as ledger:
-        ledger.create_budget("clinic", Budget(epsilon=5.0))
+        ledger.create_budget("clinic", promise)
         head, id, (total,) = ledger.head, ledger.id, ledger.store.totals(["clinic"])
-        keeper = ledger._keepers(Request("clinic", EVENT, "amina", None, None, (), None))["clinic"][1]
+    keeper = Keeper.from_json(total.body)
     operations = (length - head.seq) // 3
-    used = canonical([operations * units for units in keeper.units(EVENT)])
+    asked = [events[turn % len(events)] for turn in range(operations)]
     driver = sqlite3.connect(path, isolation_level=None)
     driver.execute("BEGIN IMMEDIATE")
-    driver.executemany(ENTRY, _entries(id, head.hash, head.seq, operations, total.version, keeper))
+    driver.executemany(ENTRY, _entries(id, head.hash, head.seq, asked, keeper, said))
     driver.executemany(ANSWER, ((f"q-{i}", "text/plain", b"42", None) for i in range(operations)))
-    driver.execute("UPDATE budget SET whole = ?", (used,))
+    return driver, [sum(units) for units in zip(*map(keeper.units, asked), strict=True)]
+
+
+def _closed(driver: sqlite3.Connection) -> None:
     driver.execute("COMMIT")
     driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     driver.close()
 
 
-def _entries(id: str, previous: str, seq: int, operations: int, version: int, keeper: Any) -> Iterator[tuple[Any, ...]]:
-    for turn in range(operations):
-        request = Request("clinic", EVENT, "amina", f"q-{turn}", None, (), None)
-        reserve = request.body(request.charges({"clinic": (version, keeper)}))
+def _entries(
+    id: str, previous: str, seq: int, events: Sequence[Event], keeper: Keeper, said: Callable[[dict[str, Any]], str]
+) -> Iterator[tuple[Any, ...]]:
+    for turn, event in enumerate(events):
+        request = Request("clinic", event, "amina", f"q-{turn}", None, (), None)
+        reserve = said(json.loads(request.body(request.charges({"clinic": (1, keeper)}))))
         commit = canonical({"bytes": 2, "holder": "h", "media": "text/plain", "sha256": sha256(b"42")})
         for kind, body in (("reserve", reserve), ("start", canonical({"holder": sha256(b"h")})), ("commit", commit)):
             seq += 1
@@ -74,9 +121,12 @@ def mixed_events(count: int) -> Iterator[Event]:
         )[turn % 7]
 
 
-def _ours(ledger: Ledger) -> Step:
+def granting(ledger: Ledger, events: Sequence[Event] = (EVENT,)) -> Step:
+    """Reserve, start and commit, one event after the other."""
+
     def step(turn: int) -> None:
-        with ledger.reserve("clinic", EVENT, analyst="amina", operation=f"q-{turn}") as grant:
+        event = events[turn % len(events)]
+        with ledger.reserve("clinic", event, analyst="amina", operation=f"q-{turn}") as grant:
             grant.commit(42)
 
     return step
@@ -90,7 +140,7 @@ def sqlite_pair(folder: Path) -> tuple[Step, Step]:
         ledger.create_budget("clinic", Budget(epsilon=5.0))
     driver = sqlite3.connect(books[1], isolation_level=None)
     driver.execute("PRAGMA synchronous = FULL")
-    return _ours(ledgers[0]), _bare_sqlite(driver)
+    return granting(ledgers[0]), _bare_sqlite(driver)
 
 
 def _bare_sqlite(driver: sqlite3.Connection) -> Step:
@@ -134,7 +184,7 @@ def postgres_pair(ours: str, bare: str) -> tuple[Step, Step]:
         driver.execute("CREATE ROLE amina LOGIN")
     ledgers[0].allow("amina")
     analyst = Ledger.open(ours.replace("owner@", "amina@"))
-    return _ours(analyst), _bare_postgres(psycopg.ClientCursor(psycopg.connect(bare, autocommit=True)))
+    return granting(analyst), _bare_postgres(psycopg.ClientCursor(psycopg.connect(bare, autocommit=True)))
 
 
 def _bare_postgres(driver: Any) -> Step:

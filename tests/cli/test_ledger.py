@@ -281,7 +281,7 @@ def test_the_first_bad_entry_is_named(book):
 
 
 def test_a_changed_total_is_found(book):
-    tamper(book, "UPDATE budget SET cost = 0 WHERE name = 'clinic'")
+    tamper(book, "UPDATE budget SET whole = '[0,0]' WHERE name = 'clinic'")
     result = run("ledger", "verify", "--ledger", book)
     assert result.exit_code == 1
     assert "the running total of the budget 'clinic' is not what its entries add up to" in result.stdout
@@ -296,8 +296,9 @@ def test_an_anchor_says_what_it_proves_and_finds_a_lost_end(book, tmp_path):
     assert whole.exit_code == 0
     assert "anchor   anchored up to entry 7" in whole.stdout
     assert "can forge both" in whole.stdout
-    due = "SELECT json_extract(body, '$.budgets.clinic.cost') FROM entry WHERE seq = 7"
-    tamper(book, f"UPDATE budget SET cost = cost - ({due}) WHERE name = 'clinic'")
+    due = "SELECT json_extract(body, '$.budgets.clinic.units[0]') FROM entry WHERE seq = 7"
+    before = f"json_array(json_extract(whole, '$[0]') - ({due}), 0)"
+    tamper(book, f"UPDATE budget SET whole = {before} WHERE name = 'clinic'")
     tamper(book, "DELETE FROM entry WHERE seq = 7")
     assert run("ledger", "verify", "--ledger", book).exit_code == 0  # the chain alone cannot show it
     cut = run("ledger", "verify", "--anchor", str(anchor), "--ledger", book)

@@ -69,7 +69,7 @@ def test_records_that_are_no_budget(text):
 def test_a_raise_forgets_nothing(used, epsilon, factor):
     old, new = Keeper.of(Budget(epsilon=epsilon)), Keeper.of(Budget(epsilon=epsilon * factor))
     after = old.rescaled((used, 0), new)[0]
-    before, limit = used * Fraction(old.filters.scale[0]), Fraction(new.filters.scale[0])
+    before, limit = used * Fraction(old.filters.limits[0]), Fraction(new.filters.limits[0])
     assert before <= after * limit < before + limit
 
 

@@ -277,6 +277,11 @@ def _terms_words(record: dict[str, Any]) -> str:
     return f"{by}: {reason}{'; '.join(record['changes'])}"
 
 
+def _migrate_words(record: dict[str, Any]) -> str:
+    joined = f"; a filter on pure ε joins those of {', '.join(record['joined'])}" if "joined" in record else ""
+    return f"from form {record['from']} to {record['to']}{joined}"
+
+
 def _charge_words(record: dict[str, Any]) -> str:
     from ..accounting import Event
     from ..accounting.notation import event_text
@@ -286,7 +291,7 @@ def _charge_words(record: dict[str, Any]) -> str:
 
 WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "open": lambda record: f"by sitr {record['sitr']}",
-    "migrate": lambda record: f"from form {record['from']} to {record['to']}",
+    "migrate": _migrate_words,
     "budget": _budget_words,
     "raise": _budget_words,
     "declare": _terms_words,

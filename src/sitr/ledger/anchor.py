@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _validate
 from ..errors import LedgerDamaged, LedgerUnavailable, WrongLedger
 from .disk import owner_only
 from .entry import Head, canonical, now
-from .store import Store
+
+if TYPE_CHECKING:
+    from .store import Store
 
 TAIL = 2**16  # bytes at the end of an anchor, some hundred lines: processes write them out of order by a few
 

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from ..accounting import Event
 from ..accounting.filters import MOST, WHOLE, Filter
-from ..errors import NoSuchGuarantee
-from .totals import Vector, Ways
+from ..errors import IncompatibleAdjacency, NoSuchGuarantee
+from .totals import Vector, Ways, holds, plus
 
 # Limits and costs may differ so far, relatively, from what another machine works out: as far as filters allow anyway.
 TOLERANCE = 2.0**-40
@@ -23,10 +23,11 @@ class Filters:
 
     Args:
         members: Each of another notion; all have the same limit on δ-parts, and each a way of its own.
+        used: What was used, in each place; left out, nothing.
 
     Privacy: while one member admits the whole history, everything admitted is (ε, δ₀ + Σδ_k)-DP, where member k
     promises (ε, δ_k) outside of δ-parts that add up to δ₀ at most. Every step is charged to every member, also to
-    those that no longer hold, and the members are those of the creation (THEORY 5.4).
+    those that no longer hold (THEORY 5.4).
 
     Example:
         >>> from sitr.accounting import Gaussian, PureDP, PureFilter, ZCDPFilter
@@ -35,16 +36,17 @@ class Filters:
         (0.5, None)
     """
 
-    def __init__(self, members: Sequence[Filter]) -> None:
+    def __init__(self, members: Sequence[Filter], used: Vector | None = None) -> None:
         self.members = tuple(members)
+        self.used = (0,) * len(self.limits) if used is None else used
 
     @cached_property
-    def scale(self) -> tuple[float, ...]:
-        """The limit that each place is counted in units of: a cost, the δ-parts, and the costs of other members.
+    def limits(self) -> tuple[float, ...]:
+        """What each place is counted in units of: the limit of a cost, of δ-parts, and of the costs of other members.
 
         Example:
             >>> from sitr.accounting import PureFilter
-            >>> Filters([PureFilter(epsilon=1.0, delta=1e-9)]).scale
+            >>> Filters([PureFilter(epsilon=1.0, delta=1e-9)]).limits
             (1.0, 1e-09)
         """
         first, *others = self.members
@@ -59,12 +61,12 @@ class Filters:
             >>> Filters([ZCDPFilter(rho=0.5), PureFilter(epsilon=1.0)]).ways
             ((0, 1), (2, 1))
         """
-        return ((0, 1), *((place, 1) for place in range(2, len(self.scale))))
+        return ((0, 1), *((place, 1) for place in range(2, len(self.limits))))
 
     @property
     def theorem(self) -> str:
         """What allows the analyst to be fully adaptive."""
-        several = " (THEORY 5.4: while one of them holds)" if len(self.members) > 1 else ""
+        several = "; while one of them holds (THEORY 5.4)" if len(self.members) > 1 else ""
         return "; or ".join(member.theorem for member in self.members) + several
 
     def units(self, event: Event) -> Vector:
@@ -97,37 +99,59 @@ class Filters:
             >>> [filters.accepts(event, (units, 0)) for units in (2**59, 2**59 - 2**10, 2**58, None)]
             [True, True, False, True]
         """
-        return len(units) == len(self.scale) and all(map(_enough, units, self.units(event)))
+        return len(units) == len(self.limits) and all(map(covers, units, self.units(event)))
 
-    def speaker(self, used: Vector, event: Event | None = None) -> Filter:
-        """Return the member that speaks for all, with what it has used.
-
-        It is the one that admits the most of an event, or, without one, that has the most left: never a sum or a mean.
+    def admits(self, event: Event) -> bool:
+        """Return whether an event still fits; what has no price here does not.
 
         Example:
-            >>> from sitr.accounting import Gaussian, PureFilter, ZCDPFilter
-            >>> both = Filters([ZCDPFilter(rho=0.5), PureFilter(epsilon=1.0)])
-            >>> both.speaker((2**59, 0, 2**58)), both.speaker((2**59, 0, 2**58), Gaussian(noise_multiplier=2))
-            (PureFilter(epsilon=1, delta=0), ZCDPFilter(rho=0.5, delta=0))
+            >>> from sitr.accounting import Gaussian, PureDP, PureFilter
+            >>> filters = Filters([PureFilter(epsilon=1.0)], (2**59, 0))
+            >>> [filters.admits(event) for event in (PureDP(epsilon=0.5), PureDP(epsilon=0.6), Gaussian(10))]
+            [True, False, False]
         """
-        units = (1,) * len(used) if event is None else self.units(event)
-        rooms = [_room(used, units, way) for way in self.ways]
-        best = rooms.index(max(rooms))
-        member = copy(self.members[best])
-        cost, delta = (used[place] for place in self.ways[best])
-        member.used = (_told(cost), _told(delta))
-        return member
+        try:
+            return holds(plus(self.used, self.units(event)), self.ways)
+        except (NoSuchGuarantee, IncompatibleAdjacency):
+            return False
 
-    def times(self, used: Vector, event: Event) -> int:
+    def releases(self, event: Event) -> int:
         """Return how many of an event still fit, by the member that admits the most.
 
         Example:
             >>> from sitr.accounting import PureDP, PureFilter
-            >>> Filters([PureFilter(epsilon=1.0)]).times((2**59, 0), PureDP(epsilon=0.1))
+            >>> Filters([PureFilter(epsilon=1.0)], (2**59, 0)).releases(PureDP(epsilon=0.1))
             5
         """
         units = self.units(event)
-        return int(max(0, *(_room(used, units, way) for way in self.ways)))
+        return int(max(0, *(self._room(way, units) for way in self.ways)))
+
+    def serving(self, event: Event | None = None) -> Filter:
+        """Return the member that speaks for all, with what it has used: never a sum or a mean (THEORY 5.4).
+
+        It is the one that admits the most of an event or, without one, that has the most left.
+
+        Example:
+            >>> from sitr.accounting import Gaussian, PureFilter, ZCDPFilter
+            >>> both = Filters([ZCDPFilter(rho=0.5), PureFilter(epsilon=1.0)], (2**59, 0, 2**58))
+            >>> both.serving(), both.serving(Gaussian(noise_multiplier=2))
+            (PureFilter(epsilon=1, delta=0), ZCDPFilter(rho=0.5, delta=0))
+        """
+        units = (1,) * len(self.used) if event is None else self.units(event)
+        rooms = [self._room(way, units) for way in self.ways]
+        best = rooms.index(max(rooms))
+        member = copy(self.members[best])
+        cost, mass = (self.used[place] for place in self.ways[best])
+        member.used = (_told(cost), _told(mass))
+        return member
+
+    def _room(self, way: tuple[int, ...], units: Vector) -> Fraction | float:
+        """How many times so many units fit into a way; less than none where it does not hold, or does not know them."""
+        room: Fraction | float = math.inf
+        for place in way:
+            used, more = self.used[place], units[place]
+            room = min(room, -math.inf if used is None or more is None else Fraction(MOST - used, max(more, 1)))
+        return room
 
 
 def _exact(cost: float, limit: float) -> int | None:
@@ -135,19 +159,16 @@ def _exact(cost: float, limit: float) -> int | None:
     return None if math.isinf(cost) else -(-Fraction(cost) * WHOLE // Fraction(limit))
 
 
-def _enough(paid: int | None, due: int | None) -> bool:
+def covers(paid: int | None, due: int | None) -> bool:
+    """Return whether what was recorded of one place is what is due, up to another machine's rounding.
+
+    Example:
+        >>> covers(2**50 - 1, 2**50), covers(2**49, 2**50), covers(None, 3), covers(3, None)
+        (True, False, True, False)
+    """
     return paid is None or (due is not None and (due - paid) * _PARTS <= due)
 
 
 def _told(used: int | None) -> int:
     """What reports make of a total: over the limit is over the limit."""
     return MOST + 1 if used is None else min(used, MOST + 1)
-
-
-def _room(used: Vector, units: Vector, way: tuple[int, ...]) -> Fraction | float:
-    """How many times so many units fit into a way; less than none where it does not hold, or does not know them."""
-    room: Fraction | float = math.inf
-    for place in way:
-        spent, more = used[place], units[place]
-        room = -math.inf if spent is None or more is None else min(room, Fraction(MOST - spent, max(more, 1)))
-    return room

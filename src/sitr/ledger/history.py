@@ -103,6 +103,8 @@ class History:
             return bool(entry.record["name"] == self.name)
         if entry.kind == "declare":
             return bool(entry.record["name"] == self.name.partition("/")[0] and self.promises)
+        if entry.kind == "migrate":
+            return self.name in entry.record.get("joined", {})
         if entry.kind == "reserve" and self.name in entry.record["budgets"]:
             return True
         return entry.kind == "refund" and entry.operation in self._operations

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from ..accounting import Event, PureFilter, RDPFilter, ZCDPFilter, choose_filter
+from ..accounting.events import MOST_EPSILON
 from ..accounting.filters import Filter
 from ..errors import LedgerDamaged
 from .budget import Budget, check_raised
@@ -16,6 +17,13 @@ from .entry import canonical
 from .filters import TOLERANCE, Filters
 from .totals import Vector, Ways
 
+# What each kind of keeper is created with: the first filter's own parameters, and the limits of those that joined it.
+LIMITS = {
+    "pure": ("epsilon", "delta"),
+    "zcdp": ("rho", "delta"),
+    "rdp": ("alpha", "epsilon", "delta"),
+    "rdp+pure": ("alpha", "epsilon", "delta", "pure"),
+}
 FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp": RDPFilter}
 NAMES = {kind: name for name, kind in FILTERS.items()}
 REMEMBERED = 256  # costs of events that are asked for again and again
@@ -50,7 +58,20 @@ class Keeper:
         """
         filter = filter or budget.filter()
         kind = NAMES[type(filter)]
-        return cls(budget, kind, tuple((name, getattr(filter, name)) for name in _limits_of(kind)))
+        return cls(budget, kind, tuple((name, getattr(filter, name)) for name in LIMITS[kind]))
+
+    def joined(self) -> Keeper:
+        """Return the same with a filter on pure ε beside the Rényi order, which takes no part of δ (THEORY 5.4).
+
+        Example:
+            >>> keeper = Keeper.of(Budget(epsilon=1.0, delta=1e-6)).joined()
+            >>> keeper.kind, keeper.ways, keeper.filters.limits[2]
+            ('rdp+pure', ((0, 1), (2, 1)), 1.0)
+        """
+        assert self.kind == "rdp"
+        assert self.budget.epsilon is not None
+        pure = min(self.budget.epsilon, MOST_EPSILON / 2)  # as much as such a filter takes
+        return dataclasses.replace(self, kind="rdp+pure", limits=(*self.limits, ("pure", pure)))
 
     @cached_property
     def filters(self) -> Filters:
@@ -60,7 +81,10 @@ class Keeper:
             >>> Keeper.of(Budget(epsilon=1.0)).filters.members
             (PureFilter(epsilon=1, delta=0),)
         """
-        return Filters([FILTERS[self.kind](**dict(self.limits), adjacency=self.budget.adjacency)])
+        limits, adjacency = dict(self.limits), self.budget.adjacency
+        pure = limits.pop("pure", None)
+        first = FILTERS[self.kind.partition("+")[0]](**limits, adjacency=adjacency)
+        return Filters([first] if pure is None else [first, PureFilter(pure, first.delta, adjacency=adjacency)])
 
     @property
     def ways(self) -> Ways:
@@ -70,7 +94,7 @@ class Keeper:
     @property
     def nothing(self) -> Vector:
         """The total of a budget of which nothing was used."""
-        return (0,) * len(self.filters.scale)
+        return self.filters.used
 
     @property
     def order(self) -> float | None:
@@ -120,7 +144,7 @@ class Keeper:
             ... )
             (True, False)
         """
-        if self.kind != Keeper.of(self.budget).kind:
+        if self.kind.partition("+")[0] != Keeper.of(self.budget).kind:
             return False
         limits = dict(self.limits)
         return all(limits[name] <= most * (1 + TOLERANCE) for name, most in self._due(self.budget).limits)
@@ -132,18 +156,21 @@ class Keeper:
         assert budget.epsilon is not None
         assert budget.delta is not None
         fixed = choose_filter(budget.epsilon, budget.delta, alpha=self.order, adjacency=budget.adjacency)
-        return Keeper.of(budget, fixed)
+        due = Keeper.of(budget, fixed)
+        return due if self.kind == due.kind else due.joined()
 
     def rescaled(self, used: Vector, other: Keeper, *, up: bool = True) -> Vector:
         """Return what was used in units of another keeper's limits, rounded up, or down; what is dead stays dead.
+
+        Of a filter that joined since, nothing.
 
         Example:
             >>> one, two = Keeper.of(Budget(epsilon=1.0)), Keeper.of(Budget(epsilon=2.0))
             >>> one.rescaled((2**59, 0), two) == (2**58, 0)
             True
         """
-        limits = zip(used, self.filters.scale, other.filters.scale, strict=True)
-        return tuple([_rescaled(units, old, new, up) for units, old, new in limits])
+        limits = zip(used, self.filters.limits, other.filters.limits, strict=False)
+        return (*(_rescaled(units, old, new, up) for units, old, new in limits), *other.nothing[len(used) :])
 
     def to_json(self) -> str:
         """Return the record that the book keeps.
@@ -167,17 +194,12 @@ class Keeper:
             record = json.loads(text)
             limits = record.pop("filter")
             kind = limits.pop("type")
-            keeper = cls(Budget(**record), kind, tuple((name, limits.pop(name)) for name in _limits_of(kind)))
+            keeper = cls(Budget(**record), kind, tuple((name, limits.pop(name)) for name in LIMITS[kind]))
             if limits.pop("ways", [[0, 1]]) != [list(way) for way in keeper.ways]:
                 raise ValueError("its filters hold together in other ways")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LedgerDamaged(f"a stored budget cannot be read ({type(error).__name__}).") from None
         return keeper
-
-
-def _limits_of(kind: str) -> tuple[str, ...]:
-    """The names of what the filters of a kind are created with."""
-    return (*FILTERS[kind].fixed, FILTERS[kind].parameter, "delta")
 
 
 def _rescaled(units: int | None, old: float, new: float, up: bool) -> int | None:

@@ -2,56 +2,48 @@
 
 from __future__ import annotations
 
-import difflib
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from .. import _validate
-from .._version import __version__
 from ..accounting import Event
 from ..errors import (
     AlreadyAnswered,
-    AlreadySpent,
-    BudgetExceeded,
-    ConnectionLost,
     InvalidArgument,
     LedgerDamaged,
     LedgerUnavailable,
     NotPermitted,
-    OperationTaken,
     UnknownName,
-    WrongLedger,
 )
-from . import schema
 from .address import store_at
-from .anchor import hold_to, read_marks, write_mark
+from .anchor import hold_to, write_mark
 from .answer import Answer, content_of
 from .asked import Asked
 from .budget import Budget, check_share, key, keys
-from .entry import Entry, Head, canonical, sealed
-from .grant import Grant, already_spent
+from .budgets import Budgets
+from .declaration import declare
+from .entry import Entry, Head, sealed
+from .grant import Grant
 from .history import History
 from .journal import Line, journal
 from .keeper import Keeper
-from .lookalikes import close_to
-from .refusal import refusal
-from .replay import Fault, Replay
+from .opening import open_book
+from .replay import Replay
 from .request import Request
+from .reservation import reserve
 from .standing import Amount, Standing
 from .statement import Statement
-from .store import Stale, Store, Unfit, check_version
-from .terms import Recorded, Terms, check_apart, differences, latest, refused
-from .totals import Exceeded, Total
+from .store import Stale, Store, Unfit
+from .terms import Recorded, Terms, latest
+from .totals import Total
 from .verification import Verification, verify
 
-REMEMBERED = 1000  # requests by many analysts, whose budgets are kept in memory
 LONGEST_REASON = 500
 RECENT = 600  # entries that are looked through for the same question
-TRIES = 20  # how often a reservation is worked out again because a budget changed meanwhile
+TRIES = 20  # how often a refund is worked out again because a budget was raised meanwhile
 
 
 class Ledger:
@@ -78,7 +70,7 @@ class Ledger:
     def __init__(self, store: Store, id: str, anchor: Path | None, answers: Path | None) -> None:
         self.store, self.id, self.answers = store, id, answers
         self._anchor = anchor
-        self._defined: dict[tuple[str, ...], dict[str, tuple[int, Keeper]]] = {}
+        self._budgets = Budgets(store)
 
     @classmethod
     def open(
@@ -114,34 +106,12 @@ class Ledger:
         """
         store, beside = store_at(url, _validate.real("wait", wait, 0, 3600))
         try:
-            return cls._opened(store, create, expect, anchor, Path(answers) if answers else beside)
+            held_to = Path(anchor) if anchor else None
+            id = open_book(store, create=create, expect=expect, anchor=held_to)
+            return cls(store, id, held_to, Path(answers) if answers else beside)
         except BaseException:
             store.close()
             raise
-
-    @classmethod
-    def _opened(
-        cls, store: Store, create: bool, expect: str | None, anchor: str | Path | None, answers: Path | None
-    ) -> Ledger:
-        identity = store.identity()
-        if identity is None:
-            _check_none_lost(store, create, anchor)
-            store.make(uuid.uuid4().hex, canonical({"sitr": __version__}))
-            identity = store.identity()
-        assert identity is not None
-        check_version(identity.schema_version, store.place)
-        if identity.schema_version < schema.SCHEMA_VERSION:
-            _migrate(store, identity.schema_version)
-        if expect is not None and identity.id != expect:
-            raise WrongLedger(
-                f"the ledger at {store.place} is {identity.id}, and {_validate.shown(expect)} was asked for.",
-                why="charges would go to another book, and the one that was meant would under-count.",
-                do="look where the right book is, or whether two were exchanged.",
-            )
-        ledger = cls(store, identity.id, Path(anchor) if anchor else None, answers)
-        if ledger._anchor is not None and not hold_to(ledger._anchor, store, ledger.id):
-            ledger._begin_anchor(ledger._anchor, identity.head)
-        return ledger
 
     def __repr__(self) -> str:
         return f"Ledger({self.store.place!r}, id={self.id!r})"
@@ -238,7 +208,7 @@ class Ledger:
         """
         name = key(dataset, analyst=analyst, purpose=purpose)
         reason = _reason(reason)
-        known = self._total(name)
+        known = self._budgets.total(name)
         old = Keeper.from_json(known.body)
         new = old.raised(budget)
         body = sealed({"definition": new.to_json(), "name": name, "reason": reason})
@@ -270,26 +240,9 @@ class Ledger:
             >>> ledger.declare(terms), ledger.declare(terms)
             (True, False)
         """
-        self._total(key(terms.dataset))
-        reason = None if reason is None else _reason(reason)
-        for _ in range(TRIES):
-            entries = self.store.declared(None, ())
-            known = latest(entries)
-            before = known.get((terms.dataset, terms.declaration))
-            now, new = terms.completed(before), differences(known, terms)
-            if before is not None and before.knows(now):
-                return False
-            if new and reason is None:
-                raise refused(terms.dataset, new)
-            check_apart(known, now)
-            said = (new or []) + (before.settings_changed(now) if before else [])
-            try:
-                last = entries[-1].seq if entries else 0
-                self._marked(self.store.declare(now.body(said, reason if new else None), last))
-                return True
-            except Stale:
-                continue
-        raise LedgerUnavailable("declarations change faster than they can be written down.", do="ask again.")
+        self._budgets.total(key(terms.dataset))
+        written = declare(self.store, terms, None if reason is None else _reason(reason))
+        return written is not None and self._marked(written) is not None
 
     def terms(self, declaration: str, datasets: Iterable[str]) -> dict[tuple[str, str], Recorded]:
         """Return the terms that hold for a declaration, and for datasets, by dataset and declaration.
@@ -311,7 +264,7 @@ class Ledger:
             >>> print(ledger.budgets()["clinic"])
             ε = 1 for one person added or removed
         """
-        return {total.name: Keeper.from_json(total.body).budget for total in self.store.all_totals()}
+        return self._budgets.all()
 
     def budget(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Budget:
         """Return one budget as it stands now.
@@ -322,7 +275,7 @@ class Ledger:
             >>> ledger.budget("clinic").epsilon
             1.0
         """
-        return Keeper.from_json(self._total(key(dataset, analyst=analyst, purpose=purpose)).body).budget
+        return self._budgets.standing(key(dataset, analyst=analyst, purpose=purpose)).budget
 
     def spent(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Amount:
         """Return what was charged, rounded up, in the measure of the budget's filter (THEORY 5.1).
@@ -335,7 +288,7 @@ class Ledger:
             >>> ledger.spent("clinic").value
             0.25
         """
-        return self._standing(key(dataset, analyst=analyst, purpose=purpose)).spent
+        return self._budgets.standing(key(dataset, analyst=analyst, purpose=purpose)).spent
 
     def remaining(self, dataset: str, *, analyst: str | None = None, purpose: str | None = None) -> Amount:
         """Return the most that one more event may cost, rounded down.
@@ -348,7 +301,7 @@ class Ledger:
             >>> ledger.remaining("clinic").share
             0.75
         """
-        return self._standing(key(dataset, analyst=analyst, purpose=purpose)).remaining
+        return self._budgets.standing(key(dataset, analyst=analyst, purpose=purpose)).remaining
 
     def left_for(
         self, datasets: str | Iterable[str], *, analyst: str, purpose: str | None = None
@@ -370,7 +323,7 @@ class Ledger:
         asked = [key(one) for one in ([datasets] if isinstance(datasets, str) else datasets)]
         purpose = None if purpose is None else _validate.name("purpose", purpose)
         names = keys(asked, _validate.name("analyst", analyst), purpose)
-        return {total.name: _standing(total) for total in self._totals(asked, names)}
+        return self._budgets.paying(asked, names)
 
     def standings(self, names: Iterable[str]) -> dict[str, Standing]:
         """Return how budgets stand, by name, as far as they exist; in PostgreSQL, analysts do not see others' shares.
@@ -381,7 +334,7 @@ class Ledger:
             >>> {name: standing.remaining.value for name, standing in ledger.standings(["clinic", "lab"]).items()}
             {'clinic': 1.0}
         """
-        return {total.name: _standing(total) for total in self.store.totals(list(names))}
+        return self._budgets.paying((), list(names))
 
     # Releases
 
@@ -435,18 +388,7 @@ class Ledger:
             Do: what fits into this budget: the same with 2.00 times the noise.
         """
         wanted = Request(datasets, event, analyst, operation, purpose, blocks, request, asked)
-        failed: Exception | None = None
-        try:
-            reserved = self._reserved(wanted)
-        except (Unfit, ConnectionLost, BudgetExceeded) as error:
-            failed = _settled(error)
-        if failed is not None:
-            # The id may have been used before: by a process that crashed, or by this one, whose answer was lost.
-            known = self._known(wanted)
-            if known is None:
-                raise failed
-            reserved = known
-        return Grant(self, event, self._marked(reserved))
+        return Grant(self, event, self._marked(reserve(self.store, self._budgets, wanted)))
 
     def once(
         self,
@@ -670,19 +612,6 @@ class Ledger:
 
     # Within
 
-    def _reserved(self, asked: Request) -> Entry:
-        """Work out what is due, outside of any lock, and charge it; again, if a budget was changed meanwhile."""
-        for _ in range(TRIES):
-            charges = asked.charges(self._keepers(asked))
-            try:
-                return self.store.reserve(asked.operation, asked.analyst, asked.body(charges), charges, asked.budgets)
-            except Stale:
-                self._defined.clear()
-            except Exceeded as found:
-                keeper = self._keepers(asked)[found.name][1]
-                raise refusal(found.name, Standing(keeper, found.used), asked.event) from None
-        raise LedgerUnavailable("budgets change faster than they can be charged.", do="ask again.")
-
     def _refunded(self, operation: str, reason: str) -> Entry:
         """Work out what a refund gives back, and give it; again, if a budget was raised meanwhile."""
         for _ in range(TRIES):
@@ -695,97 +624,12 @@ class Ledger:
                 continue
         raise LedgerUnavailable("budgets change faster than they can be refunded.", do="ask again.")
 
-    def _keepers(self, asked: Request) -> dict[str, tuple[int, Keeper]]:
-        """The budgets that a request falls under, as last read: the store says when that is too old."""
-        names = tuple(asked.budgets)
-        found = self._defined.get(names)
-        if found is None:
-            found = {
-                total.name: (total.version, Keeper.from_json(total.body))
-                for total in self._totals(asked.datasets, names)
-            }
-            if len(self._defined) >= REMEMBERED:
-                self._defined.clear()
-            self._defined[names] = found
-        return found
-
-    def _totals(self, datasets: Iterable[str], names: Sequence[str]) -> list[Total]:
-        """The budgets of these names, as they stand now; each dataset has to have one."""
-        found = self.store.totals(names)
-        missing = set(datasets) - {total.name for total in found}
-        if missing:
-            raise self._unknown(min(missing))
-        return found
-
-    def _known(self, asked: Request) -> Entry | None:
-        """The reservation that was made under this id before, if it may go on; whatever else it is raises."""
-        entries = {entry.kind: entry for entry in self.store.operation(asked.operation)} if asked.named else {}
-        reserved = entries.get("reserve")
-        if reserved is None:
-            return None
-        if reserved.analyst != asked.analyst or not asked.same_as(reserved.record):
-            raise OperationTaken(
-                f"the operation id {asked.operation!r} stands for another request.",
-                why="an id names one release for ever, so that a retry is never charged or run twice.",
-                do="choose a new id.",
-            )
-        if "commit" in entries:
-            raise AlreadyAnswered(
-                f"operation {asked.operation!r} was answered on {entries['commit'].at[:19]}.",
-                why="to run it again would be a second release.",
-                do=f"ledger.answer({asked.operation!r}, analyst={asked.analyst!r}) returns it, free of charge.",
-            )
-        if "start" in entries:
-            raise already_spent(asked.operation, "was started and has no answer")
-        if "refund" in entries:
-            raise already_spent(asked.operation, "was refunded")
-        if not (asked.paid_by(reserved.record, self._keepers(asked)) or self._was_paid(reserved)):
-            raise AlreadySpent(
-                f"operation {asked.operation!r} was charged otherwise, or before a budget was changed.",
-                why="whether it paid what it costs cannot be told.",
-                do="ask with a new operation id; an owner may refund this one, which never started.",
-            )
-        return reserved
-
-    def _was_paid(self, reserved: Entry) -> bool:
-        """Whether a reservation charged what its event cost when it was made, before a budget was raised or added."""
-        replay = Replay(recount=True)
-        try:
-            for entry in self.entries():
-                replay.apply(entry)
-                if entry.seq == reserved.seq:
-                    return True
-        except (Fault, NotPermitted):  # an analyst of PostgreSQL does not read the book
-            pass
-        return False
-
-    def _total(self, name: str) -> Total:
-        found = self.store.totals([name])
-        if not found:
-            raise self._unknown(name)
-        return found[0]
-
-    def _unknown(self, name: str) -> UnknownName:
-        try:
-            near = difflib.get_close_matches(name, [total.name for total in self.store.all_totals()], 3, 0.5)
-        except NotPermitted:  # an analyst of PostgreSQL does not see them all
-            near = []
-        meant = f"did you mean {', or '.join(map(repr, near))}? Otherwise " if near else ""
-        return UnknownName(
-            f"there is no budget {name!r}.",
-            why="every release charges the budget of every private dataset it reads.",
-            do=f"{meant}an owner creates it: sitr budget create.",
-        )
-
-    def _standing(self, name: str) -> Standing:
-        return _standing(self._total(name))
-
     def _history(self, name: str) -> History:
         history = History(name)
         for entry in self.entries():
             history.read(entry)
         if not history.promises:
-            raise self._unknown(name)
+            raise self._budgets.unknown(name)
         return history
 
     def _replayed(self) -> Replay:
@@ -800,50 +644,6 @@ class Ledger:
         if self._anchor is not None:
             write_mark(self._anchor, self.id, entry.head)
         return entry
-
-    def _begin_anchor(self, anchor: Path, head: Head) -> None:
-        """Write the first mark of a new book; for an old one, an anchor that knows nothing was lost."""
-        if head.seq > 1:
-            raise LedgerDamaged(
-                f"the anchor at {anchor} is missing or empty, and the book has {head.seq} entries.",
-                why="that its end was not cut off, nothing can show now.",
-                do="find it; or begin a new one from today: ledger.write_anchor(...), or sitr ledger anchor.",
-            )
-        write_mark(anchor, self.id, head)
-
-
-def _standing(total: Total) -> Standing:
-    return Standing(Keeper.from_json(total.body), total.used)
-
-
-def _check_none_lost(store: Store, create: bool, anchor: str | Path | None) -> None:
-    """Begin no new book where there should be one."""
-    if not create:
-        close = None if store.separates else close_to(Path(store.place))
-        meant = f"did you mean {close}? Otherwise " if close else ""
-        do = f"{meant}name the right place, or create a budget there."
-        raise UnknownName(f"there is no ledger at {store.place}.", do=do)
-    if anchor is not None and Path(anchor).exists() and read_marks(Path(anchor), last=True):
-        raise LedgerDamaged(
-            f"the anchor at {anchor} knows a ledger, and there is none at {store.place}.",
-            why="a new book would forget everything that was charged.",
-            do="find the book, or name a new anchor for a new one.",
-        )
-
-
-def _migrate(store: Store, version: int) -> None:
-    try:
-        store.migrate()
-    except NotPermitted:
-        raise NotPermitted(
-            f"the ledger at {store.place} has form {version}; this version of sitr needs {schema.SCHEMA_VERSION}.",
-            do="let its owner open it once with this version: sitr ledger verify.",
-        ) from None
-
-
-def _settled(error: Exception) -> Exception:
-    """An id that was taken, and is not, belongs to an operation that is being written now."""
-    return OperationTaken("the operation id is in use.", do="ask again.") if isinstance(error, Unfit) else error
 
 
 def _reason(text: Any) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select, update
 
 from . import schema
+from .entry import Entry
+from .reading import Reading, Wrong
+from .replay import Account
+from .totals import Total, Vector
 
-OLD_TOTALS = "SELECT name, version, body, cost, delta, peak_cost, peak_delta FROM budget"
-OLD_BLOCKS = "SELECT budget, block, cost, delta FROM block"
 # In place: analysts keep their right to execute what returns a row of these tables, and officers theirs to read them.
 TO_VECTORS = """
 DROP FUNCTION IF EXISTS sitr.charged(sitr.budget, json, text[]), sitr.whole(json);
@@ -30,26 +32,70 @@ def keep_tables(connection: Connection) -> None:
     """From form 1 to 2: the tables stay; PostgreSQL has stricter functions, which are installed after every step."""
 
 
-def keep_vectors(connection: Connection) -> None:
-    """From form 2 to 3: two totals of 64 bits become whole numbers of any size, one for each limit."""
+def keep_vectors(connection: Connection) -> dict[str, Any]:
+    """From form 2 to 3: two totals of 64 bits become whole numbers of any size, one for each limit.
+
+    Where one Rényi order keeps (ε,δ), a filter on pure ε joins it and counts all of the budget's history. A book that
+    does not hold gains nothing: it is carried over as it is, for `verify` to say what is wrong.
+    """
+    totals, blocks = _old_totals(connection)
+    reading = _read(connection)
+    reading.note(lambda: reading.check_totals(totals, blocks))
+    joined = {} if reading.wrong else reading.replay.joining()
     if connection.dialect.name == "postgresql":
         connection.connection.driver_connection.execute(TO_VECTORS)  # type: ignore[union-attr]
-        return
+    else:
+        _make_anew(connection, totals, blocks)
+    for name, due in joined.items():
+        account = reading.replay.accounts[name]
+        account.join(due)
+        _write(connection, name, account)
+    return {"joined": joined} if joined else {}
+
+
+def _old_totals(connection: Connection) -> tuple[list[Total], dict[tuple[str, str], Vector]]:
+    place = "sitr." if connection.dialect.name == "postgresql" else ""
+    names = "name, version, body, cost, delta, peak_cost, peak_delta"
     totals = [
-        {"name": row.name, "version": row.version, "body": row.body}
-        | {"whole": (row.cost, row.delta), "peak": (row.peak_cost, row.peak_delta)}
-        for row in connection.exec_driver_sql(OLD_TOTALS)
+        Total(name, version, body, (cost, delta), (peak_cost, peak_delta))
+        for name, version, body, cost, delta, peak_cost, peak_delta in connection.exec_driver_sql(
+            f"SELECT {names} FROM {place}budget"
+        )
     ]
-    blocks = [
-        {"budget": row.budget, "block": row.block, "used": (row.cost, row.delta)}
-        for row in connection.exec_driver_sql(OLD_BLOCKS)
-    ]
+    rows = connection.exec_driver_sql(f"SELECT budget, block, cost, delta FROM {place}block")
+    return totals, {(row.budget, row.block): (row.cost, row.delta) for row in rows}
+
+
+def _read(connection: Connection) -> Reading:
+    reading = Reading(connection.execute(select(schema.book.c.id)).scalar_one())
+    entries = select(schema.entry).order_by(schema.entry.c.seq)
+    with connection.execute(entries, execution_options={"yield_per": 1000}) as rows:
+        for row in rows:
+            try:
+                reading.take(Entry(**row._mapping))
+            except Wrong as found:  # the chain is broken: no more is read
+                reading.wrong.append(found)
+                break
+    return reading
+
+
+def _make_anew(connection: Connection, totals: list[Total], blocks: dict[tuple[str, str], Vector]) -> None:
     for table in (schema.block, schema.budget):
         table.drop(connection)
     schema.metadata.create_all(connection, tables=[schema.budget, schema.block])
-    for table, rows in ((schema.budget, totals), (schema.block, blocks)):
-        if rows:
-            connection.execute(insert(table), rows)
+    for total in totals:
+        connection.execute(insert(schema.budget), total._asdict())
+    for (budget, block), used in blocks.items():
+        connection.execute(insert(schema.block), {"budget": budget, "block": block, "used": used})
+
+
+def _write(connection: Connection, name: str, account: Account) -> None:
+    changed = {"version": account.version, "body": account.keeper.to_json()}
+    changed |= {"whole": account.whole, "peak": account.peak}
+    connection.execute(update(schema.budget).where(schema.budget.c.name == name), changed)
+    of_budget = update(schema.block).where(schema.block.c.budget == name)
+    for block, used in account.blocks.items():
+        connection.execute(of_budget.where(schema.block.c.block == block), {"used": used})
 
 
 # From a version to the next: each changes the tables in the transaction that it is given, and returns what the entry of

@@ -25,9 +25,9 @@ def refusal(name: str, standing: Standing, event: Event) -> BudgetExceeded:
         Why: ...
         Do: ...
     """
-    filters = standing.keeper.filters
+    filters = standing.filters
     return BudgetExceeded(
-        f"budget {name!r}: {'; '.join(_missing(standing.filter(event), event))}.",
+        f"budget {name!r}: {'; '.join(_missing(filters.serving(event), event))}.",
         why=f"its promise, {standing.budget}, is kept by stopping before it would break ({filters.theorem}).",
         do=fitting(standing, event),
     )
@@ -63,7 +63,7 @@ def fitting(standing: Standing, event: Event) -> str:
     found = []
     if isinstance(event, Composed) and len(event.events) == 1:
         ((single, count),) = event.events
-        most = standing.keeper.filters.times(standing.used, single)
+        most = standing.filters.releases(single)
         found += [f"{most} of these {count}"] if most else []
     factor = noise_factor(standing, event)
     if factor:
@@ -135,7 +135,7 @@ def least_noise(standing: Standing) -> str:
         >>> least_noise(Standing(keeper, keeper.nothing))
         'Gaussian(noise_multiplier=4.56)'
     """
-    filter = standing.filter()
+    filter = standing.filters.serving()
     left = filter.remaining()[filter.parameter]
     if left <= 0:
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -10,6 +11,7 @@ from ..accounting import Event
 from ..errors import InvalidRecord, LedgerDamaged, SitrError
 from .budget import block_kinds, check_share, keys
 from .entry import KINDS, Entry, canonical, sha256
+from .joining import Joining
 from .keeper import Keeper
 from .request import units_of
 from .standing import Standing
@@ -85,6 +87,12 @@ class Account:
         for name in charge.blocks:
             self.blocks[name] = less(self.blocks[name], charge.units)
 
+    def join(self, told: dict[str, Any]) -> None:
+        """Go on with a filter on pure ε beside the Rényi order, which counts so much already."""
+        self.whole = (*self.whole, told["whole"])
+        self.blocks = {name: (*used, told["blocks"][name]) for name, used in self.blocks.items()}
+        self.keepers.append(self.keeper.joined())
+
     def rescale(self, keeper: Keeper) -> None:
         """Go on in the units of other limits, rounded up."""
         self.whole = self.keeper.rescaled(self.whole, keeper)
@@ -147,7 +155,40 @@ class Replay:
             raise Fault("a book is opened once")
 
     def _migrate(self, entry: Entry, record: dict[str, Any]) -> None:
-        """The form of the tables changed; what was spent did not."""
+        """The form of the tables changed, what was spent did not; filters may have joined, which count all of it."""
+        joined = record.get("joined", {})
+        for name, told in joined.items():
+            account = self.accounts[name]
+            if account.keeper.kind != "rdp" or told["definition"] != account.keeper.joined().to_json():
+                raise Fault(f"another filter joined those of the budget {name!r} than the rules give it")
+            if told["blocks"].keys() != account.blocks.keys():
+                raise Fault(f"it counts other blocks than the budget {name!r} has")
+            if not all(map(_is_unit, (told["whole"], *told["blocks"].values()))):
+                raise Fault("it counts less than nothing, or no whole number")
+        due = self._joining(joined) if self._recount else {}
+        for name, told in joined.items():
+            self.accounts[name].join(told)
+        for name, joining in due.items():  # last: a filter that counts too little has joined all the same
+            if not joining.accepts(joined[name]):
+                raise Fault(f"it counts less pure ε of the budget {name!r} than its events have")
+
+    def joining(self) -> dict[str, dict[str, Any]]:
+        """Return what an entry says where a filter on pure ε joins the Rényi order of every budget that has no other.
+
+        Where an event has no pure ε, it would be dead on the whole dataset for ever: there it does not join.
+        """
+        alone = [name for name, account in self.accounts.items() if account.keeper.kind == "rdp"]
+        told = {name: joining.record for name, joining in self._joining(alone).items()}
+        return {name: record for name, record in told.items() if record["whole"] is not None}
+
+    def _joining(self, names: Iterable[str]) -> dict[str, Joining]:
+        """What filters on pure ε have to count that join these budgets now: all that was charged and not refunded."""
+        found = {name: Joining(self.accounts[name].keeper, self.accounts[name].blocks) for name in names}
+        for operation in self.operations.values():
+            record = operation.reserved.record
+            for name in found.keys() & record["budgets"].keys() if operation.state != "refunded" else ():
+                found[name].add(event_of(record["event"]), record["blocks"])
+        return found
 
     def _budget(self, entry: Entry, record: dict[str, Any]) -> None:
         name, keeper = record["name"], Keeper.from_json(record["definition"])
@@ -209,7 +250,7 @@ class Replay:
         account = self.accounts[charge.name]
         if charge.version != account.version:
             raise Fault(f"it was worked out for another version of the budget {charge.name!r}")
-        if any(units is not None and (type(units) is not int or units < 0) for units in charge.units):
+        if not all(map(_is_unit, charge.units)):
             raise Fault("it charges less than nothing, or no whole number")
         if len(charge.units) != len(account.whole):
             raise Fault(f"it charges the budget {charge.name!r} in other places than its filters have")
@@ -247,6 +288,10 @@ class Replay:
 def _check_paid(charge: Charge, keeper: Keeper, event: dict[str, Any]) -> None:
     if not keeper.filters.accepts(event_of(event), charge.units):
         raise Fault(f"it charges {charge.name!r} less than its event costs")
+
+
+def _is_unit(units: Any) -> bool:
+    return units is None or (type(units) is int and units >= 0)
 
 
 def charges_of(record: dict[str, Any], keepers: dict[str, Keeper]) -> list[Charge]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import uuid
+import secrets
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,15 @@ from .budget import block_kinds, keys
 from .entry import DEEPEST_BODY, LONGEST_BODY, LONGEST_NUMBER, canonical, sealed, sha256
 from .keeper import Keeper
 from .totals import Charge, Vector
+
+TOO_LONG = re.compile(f"[0-9]{{{LONGEST_NUMBER}}}")
+# What each kind of keeper counts, in a refusal of what it cannot.
+COUNTS = {
+    "pure": "pure ε",
+    "zcdp": "ρ",
+    "rdp": "ε at δ, by a Rényi divergence",
+    "rdp+pure": "ε at δ, by a Rényi divergence or by pure ε",
+}
 
 
 class Request:
@@ -48,7 +57,7 @@ class Request:
         self.analyst = _validate.name("analyst", analyst)
         self.purpose = None if purpose is None else _validate.name("purpose", purpose)
         self.named = operation is not None
-        self.operation = _validate.name("operation", operation if operation is not None else uuid.uuid4().hex)
+        self.operation = _validate.name("operation", secrets.token_hex(16) if operation is None else operation)
         self.budgets = keys(self.datasets, self.analyst, self.purpose)
         self.about = {
             "blocks": list(self.blocks),
@@ -95,9 +104,8 @@ class Request:
         try:
             units = keeper.units(self.event)
         except NoSuchGuarantee as error:
-            kinds = {"pure": "pure ε", "rdp": "ε at δ, by a Rényi divergence", "zcdp": "ρ"}
             raise NoSuchGuarantee(
-                f"budget {name!r} counts {kinds[keeper.kind]}: {error.what}",
+                f"budget {name!r} counts {COUNTS[keeper.kind]}: {error.what}",
                 why=error.why,
                 do="use a mechanism that has one, such as Laplace noise; or ask an owner for a budget of another kind.",
             ) from None
@@ -146,10 +154,11 @@ def fits(record: Any, body: str) -> bool:
         >>> fits({"a": [1]}, '{"a":[1]}')
         True
     """
+    brackets = body.count("[") + body.count("{")  # as deep as that it may be, and no deeper
     return (
         len(body.encode()) <= LONGEST_BODY
-        and _levels(record) <= DEEPEST_BODY
-        and re.search(f"[0-9]{{{LONGEST_NUMBER}}}", body) is None
+        and (brackets < DEEPEST_BODY or _levels(record) <= DEEPEST_BODY)
+        and TOO_LONG.search(body) is None
     )
 
 

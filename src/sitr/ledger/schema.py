@@ -7,8 +7,7 @@ its entries alone.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -32,7 +31,6 @@ from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
 from ..errors import LedgerDamaged
-from .entry import canonical
 from .totals import Vector
 
 SCHEMA_VERSION = 3
@@ -54,7 +52,7 @@ class Vectors(TypeDecorator[Vector]):
     def process_bind_param(self, value: Vector | None, dialect: Dialect) -> Any:
         """Return what is stored."""
         assert value is not None
-        return list(value) if dialect.name == "postgresql" else canonical(value)
+        return list(value) if dialect.name == "postgresql" else vector_text(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Vector:
         """Return what was stored."""
@@ -72,22 +70,43 @@ def vector(text: str) -> Vector:
         (5, None)
     """
     try:
-        found = tuple(json.loads(text))
-        if all(one is None or type(one) is int for one in found):
-            return found
-    except (ValueError, TypeError):
-        pass
-    raise LedgerDamaged("a running total cannot be read.", do="sitr ledger verify.")
+        return tuple([None if one == "null" else int(one) for one in text[1:-1].split(",")])
+    except ValueError:
+        raise damaged_total() from None
 
 
-def whole_numbers(values: Iterable[Decimal | None]) -> Vector:
+def vector_text(used: Vector) -> str:
+    """Return what SQLite keeps of a total: a list of JSON, in one form.
+
+    Example:
+        >>> vector_text((5, None))
+        '[5,null]'
+    """
+    return "[" + ",".join(["null" if one is None else str(one) for one in used]) + "]"
+
+
+def whole_numbers(values: Sequence[Decimal | None]) -> Vector:
     """Read what PostgreSQL keeps of a total.
+
+    Raises:
+        LedgerDamaged: It is something else.
 
     Example:
         >>> whole_numbers([Decimal(5), None])
         (5, None)
     """
-    return tuple([None if one is None else int(one) for one in values])
+    try:
+        found = tuple([None if one is None else int(one) for one in values])
+    except (ValueError, OverflowError):  # of NaN and infinity, which numeric has
+        raise damaged_total() from None
+    if found != tuple(values):
+        raise damaged_total()
+    return found
+
+
+def damaged_total() -> LedgerDamaged:
+    """What is stored is no total."""
+    return LedgerDamaged("a running total cannot be read.", do="sitr ledger verify.")
 
 
 def _vector(name: str) -> list[SchemaItem]:

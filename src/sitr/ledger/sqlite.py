@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import json
 import os
 import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from sqlite3 import Connection as Driver
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, create_engine, event, func, insert, select, update
+from sqlalchemy import Connection, create_engine, event, func, insert, literal_column, select, update
 from sqlalchemy import bindparam as given
 from sqlalchemy.dialects.sqlite import dialect
 from sqlalchemy.engine import URL, ExceptionContext
@@ -26,7 +26,7 @@ from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .disk import owner_only, sync_folder
 from .entry import BEFORE_ALL, Entry, Head, canonical, chained, now, sha256
-from .schema import vector
+from .schema import vector, vector_text
 from .store import OF_TERMS, Identity, Kept, Stale, Store, Unfit, busy, check_version, damaged, older
 from .totals import Charge, Total, Vector, plus
 
@@ -61,8 +61,6 @@ GRANT = _prepared(
     )
     .values(whole=given("new_whole"), peak=given("new_peak"))
 )
-_named = _budget.name.in_(select(func.json_each(given("names")).table_valued("value").c.value))
-TOTALS = _prepared(select(schema.budget).where(_named).order_by(_budget.name))
 _last = select(func.max(schema.entry.c.seq)).scalar_subquery()
 _id, _form = (select(column).scalar_subquery() for column in (schema.book.c.id, schema.book.c.schema_version))
 HEAD = _prepared(select(schema.entry.c.seq, schema.entry.c.hash, _id, _form).where(schema.entry.c.seq == _last))
@@ -119,11 +117,11 @@ class SQLite(Store):
         self, operation: str, analyst: str, body: str, charges: Sequence[Charge], names: Sequence[str]
     ) -> Entry:
         def step(driver: Driver) -> Entry:
-            totals = _totals(driver, names)
-            if [(total.name, total.version) for total in totals] != [(due.name, due.version) for due in charges]:
+            rows = _rows(driver, names)
+            if [row[:2] for row in rows] != [charge[:2] for charge in charges]:
                 raise Stale
-            for total, charge in zip(totals, charges, strict=True):
-                _grant(driver, total, charge)
+            for row, charge in zip(rows, charges, strict=True):
+                _grant(driver, row, charge)
             return self._add(driver, "reserve", operation, analyst, body)
 
         return self._step(step)
@@ -170,7 +168,7 @@ class SQLite(Store):
             return Identity(rows[0].id, rows[0].schema_version, Head(*head[:2]))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
-        return self._with_driver(lambda driver: _totals(driver, names))
+        return [_total(row) for row in self._with_driver(lambda driver: _rows(driver, names))]
 
     def operation(self, operation: str) -> list[Entry]:
         return self._with_driver(lambda driver: _operation(driver, operation))
@@ -358,25 +356,36 @@ class SQLite(Store):
         )
 
 
-def _totals(driver: Driver, names: Sequence[str]) -> list[Total]:
-    rows = driver.execute(TOTALS, {"names": json.dumps(names)})
-    return [Total(name, version, body, vector(whole), vector(peak)) for name, version, body, whole, peak in rows]
+def _rows(driver: Driver, names: Sequence[str]) -> list[tuple[str, int, str, str, str]]:
+    """Budgets as SQLite keeps them, in order."""
+    return driver.execute(_rows_of(len(names)), names).fetchall()
+
+
+@cache
+def _rows_of(count: int) -> str:
+    named = _budget.name.in_([literal_column("?")] * count)
+    return _prepared(select(schema.budget).where(named).order_by(_budget.name))
+
+
+def _total(row: tuple[str, int, str, str, str]) -> Total:
+    name, version, body, whole, peak = row
+    return Total(name, version, body, vector(whole), vector(peak))
 
 
 def _operation(driver: Driver, operation: str) -> list[Entry]:
     return [Entry(*row) for row in driver.execute(OPERATION, {"asked": operation})]
 
 
-def _grant(driver: Driver, total: Total, charge: Charge) -> None:
+def _grant(driver: Driver, row: tuple[str, int, str, str, str], charge: Charge) -> None:
     """Charge one budget, and its blocks where they count apart."""
     before = [_block(driver, charge, name) for name in charge.blocks]
-    made = total.after(charge, before)
-    old = {"old_whole": canonical(total.whole), "old_peak": canonical(total.peak)}
-    new = {"new_whole": canonical(made.whole), "new_peak": canonical(made.peak)}
-    if driver.execute(GRANT, {"asked": total.name, "known": total.version, **old, **new}).rowcount != 1:
+    made = _total(row).after(charge, before)
+    known = {"asked": row[0], "known": row[1], "old_whole": row[3], "old_peak": row[4]}
+    new = {"new_whole": vector_text(made.whole), "new_peak": vector_text(made.peak)}
+    if driver.execute(GRANT, known | new).rowcount != 1:
         raise Stale
     for name, used in zip(charge.blocks, before, strict=True):
-        more = canonical(plus(used, charge.units))
+        more = vector_text(plus(used, charge.units))
         driver.execute(SET_BLOCK, {"budget": charge.name, "block": name, "used": more})
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from ..accounting import Event
 from ..accounting.filters import WHOLE, Filter, RDPFilter
-from ..errors import IncompatibleAdjacency, NoSuchGuarantee
 from .budget import Budget
+from .filters import Filters
 from .keeper import Keeper
-from .totals import Vector, holds, plus
+from .totals import Vector, plus
 
 
 class Amount(NamedTuple):
@@ -66,9 +66,8 @@ class Standing(NamedTuple):
             >>> Standing(Keeper.of(Budget(rho=0.5)), (2**58, 0)).spent.value
             0.125
         """
-        filter = self.filter()
-        spent = filter.spent()
-        return self._amount(filter, spent, rounded_share(_full(filter), math.inf))
+        filter = self.filters.serving()
+        return self._amount(filter, filter.spent(), rounded_share(_full(filter), math.inf))
 
     @property
     def remaining(self) -> Amount:
@@ -78,17 +77,13 @@ class Standing(NamedTuple):
             >>> Standing(Keeper.of(Budget(rho=0.5)), (2**58, 0)).remaining.value
             0.375
         """
-        filter = self.filter()
+        filter = self.filters.serving()
         return self._amount(filter, filter.remaining(), rounded_share(WHOLE - _full(filter), -math.inf))
 
-    def filter(self, event: Event | None = None) -> Filter:
-        """Return the filter that speaks for the budget, with what it has used; of an event it admits the most.
-
-        Example:
-            >>> Standing(Keeper.of(Budget(epsilon=1.0)), (2**59, 0)).filter().remaining()["epsilon"]
-            0.5
-        """
-        return self.keeper.filters.speaker(self.used, event)
+    @property
+    def filters(self) -> Filters:
+        """The filters that keep the budget, with what they have used."""
+        return Filters(self.keeper.filters.members, self.used)
 
     def admits(self, event: Event) -> bool:
         """Return whether an event still fits; what has no price in this budget does not.
@@ -99,10 +94,7 @@ class Standing(NamedTuple):
             >>> [standing.admits(event) for event in (PureDP(epsilon=0.5), PureDP(epsilon=0.6), Gaussian(10))]
             [True, False, False]
         """
-        try:
-            return holds(plus(self.used, self.keeper.units(event)), self.keeper.ways)
-        except (NoSuchGuarantee, IncompatibleAdjacency):
-            return False
+        return self.filters.admits(event)
 
     def after(self, event: Event) -> Standing:
         """Return how the budget would stand after an event.

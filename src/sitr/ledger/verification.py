@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,8 @@ from pathlib import Path
 from ..errors import LedgerDamaged
 from .anchor import Mark, read_marks
 from .answer import OutOfReach, content_of
-from .entry import BEFORE_ALL, Entry, Head, entry_hash
-from .replay import Fault, Replay
+from .entry import Head
+from .reading import Reading, Wrong
 from .standing import Standing, rounded_share
 from .store import Snapshot, Store
 
@@ -61,20 +60,12 @@ class Verification:
         return "\n".join([found, *self.others, self.anchored, *self.remarks])
 
 
-class Wrong(Exception):
-    """Something that does not hold: the entry, if it is one, and what is wrong."""
-
-    def __init__(self, seq: int | None, what: str) -> None:
-        super().__init__(what)
-        self.seq, self.what = seq, what
-
-
 def verify(
     store: Store, ledger: str, answers: Path | None, anchor: Path | None, progress: Callable[[int], object] | None
 ) -> Verification:
     """Read the whole book and check it; see `Ledger.verify`."""
     marks = read_marks(anchor) if anchor else []
-    reading = _Reading(ledger, marks)
+    reading = Reading(ledger, marks)
     try:
         with store.snapshot() as snapshot:
             for entry in snapshot.entries():
@@ -83,94 +74,28 @@ def verify(
                     progress(entry.seq)
             # Each by itself, and the end of the book first: one fault must not hide another.
             reading.note(reading.check_end)
-            reading.note(lambda: _check_totals(snapshot, reading.replay))
+            reading.note(lambda: reading.check_totals(snapshot.totals(), snapshot.blocks()))
             reading.note(lambda: _check_answers(snapshot, reading, answers, anywhere=not store.separates))
         reading.note(store.check_storage)
     except Wrong as found:
         reading.wrong.append(found)
     except LedgerDamaged as error:
         reading.wrong.append(Wrong(None, error.what))
-    return reading.verification(_vouched(marks, valid=not reading.wrong))
+    first = reading.wrong[0] if reading.wrong else Wrong(None, "")
+    return Verification(
+        ledger=ledger,
+        valid=not reading.wrong,
+        head=reading.head,
+        bad_entry=first.seq,
+        problem=first.what,
+        others=tuple(wrong.what for wrong in reading.wrong[1 : MOST_TOLD + 1]),
+        anchored=_vouched(marks, valid=not reading.wrong),
+        spent={name: _shares(account.standing) for name, account in reading.replay.accounts.items()},
+        remarks=tuple(reading.remarks[:MOST_TOLD]),
+    )
 
 
-class _Reading:
-    """The book while it is read. What breaks the chain ends it; an entry that breaks the rules is noted."""
-
-    def __init__(self, ledger: str, marks: list[Mark]) -> None:
-        self.replay = Replay(recount=True)
-        self.wrong: list[Wrong] = []
-        self._ledger, self._head, self._at = ledger, Head(0, BEFORE_ALL), ""
-        self.remarks: list[str] = []
-        self._marks: dict[int, list[Mark]] = defaultdict(list)
-        for mark in marks:
-            self._marks[mark.head.seq].append(mark)
-
-    def take(self, entry: Entry) -> None:
-        """Check that an entry stands where it belongs, and apply it."""
-        if entry.seq != self._head.seq + 1:
-            raise Wrong(self._head.seq + 1, f"entry {self._head.seq + 1} is missing")
-        if entry_hash(self._ledger, self._head.hash, entry) != entry.hash:
-            where = f"entry {self._head.seq} of this ledger"
-            raise Wrong(entry.seq, f"entry {entry.seq} was changed, or does not follow {where}")
-        self._head = entry.head
-        if any((mark.ledger, mark.head) != (self._ledger, self._head) for mark in self._marks.pop(entry.seq, [])):
-            raise Wrong(entry.seq, f"entry {entry.seq} is not what the anchor says it was")
-        if entry.at < self._at:
-            self.remarks.append(f"entry {entry.seq} is dated before the one it follows: a clock was set back")
-        self._at = entry.at
-        try:
-            self.replay.apply(entry)
-        except Fault as fault:
-            self.wrong.append(Wrong(entry.seq, f"entry {entry.seq} breaks the rules: {fault}"))
-
-    def note(self, check: Callable[[], None]) -> None:
-        """Make a check, and write down what it finds."""
-        try:
-            check()
-        except Wrong as found:
-            self.wrong.append(found)
-        except LedgerDamaged as error:
-            self.wrong.append(Wrong(None, error.what))
-
-    def check_end(self) -> None:
-        """The book has everything that the anchor knows."""
-        if self._marks:
-            ends = f"the book ends at {self._head.seq}: its end was lost"
-            raise Wrong(None, f"the anchor knows entry {max(self._marks)}, and {ends}")
-
-    def verification(self, anchored: str) -> Verification:
-        """Return what was found."""
-        first = self.wrong[0] if self.wrong else Wrong(None, "")
-        return Verification(
-            ledger=self._ledger,
-            valid=not self.wrong,
-            head=self._head,
-            bad_entry=first.seq,
-            problem=first.what,
-            others=tuple(wrong.what for wrong in self.wrong[1 : MOST_TOLD + 1]),
-            anchored=anchored,
-            spent={name: _shares(account.standing) for name, account in self.replay.accounts.items()},
-            remarks=tuple(self.remarks[:MOST_TOLD]),
-        )
-
-
-def _check_totals(snapshot: Snapshot, replay: Replay) -> None:
-    """The running totals are what the entries add up to."""
-    totals = {total.name: total for total in snapshot.totals()}
-    if totals.keys() != replay.accounts.keys():
-        raise Wrong(None, f"budgets and entries disagree on {sorted(totals.keys() ^ replay.accounts.keys())[0]!r}")
-    for name, account in replay.accounts.items():
-        total = totals[name]
-        if (total.version, total.body) != (account.version, account.keeper.to_json()):
-            raise Wrong(None, f"the budget {name!r} is defined otherwise than its entries say")
-        if (total.whole, total.peak) != (account.whole, account.peak):
-            raise Wrong(None, f"the running total of the budget {name!r} is not what its entries add up to")
-    blocks = {(name, block): used for name, a in replay.accounts.items() for block, used in a.blocks.items()}
-    if blocks != snapshot.blocks():
-        raise Wrong(None, "the running totals of blocks are not what the entries add up to")
-
-
-def _check_answers(snapshot: Snapshot, reading: _Reading, folder: Path | None, *, anywhere: bool) -> None:
+def _check_answers(snapshot: Snapshot, reading: Reading, folder: Path | None, *, anywhere: bool) -> None:
     """Every committed answer is stored as it was, and no other; files that are not in reach are a remark."""
     away = 0
     operations = reading.replay.operations
@@ -202,5 +127,5 @@ def _vouched(marks: list[Mark], *, valid: bool) -> str:
 
 
 def _shares(standing: Standing) -> tuple[float, float]:
-    cost, delta = standing.filter().used
+    cost, delta = standing.filters.serving().used
     return rounded_share(cost, math.inf), rounded_share(delta, math.inf)
