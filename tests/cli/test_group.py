@@ -34,8 +34,8 @@ GROUPS = sorted(name for name, command in main.commands.items() if isinstance(co
 def test_the_commands_are_these():
     alone = ["account", "audit", "calibrate", "demo", "doctor", "explain", "figures", "init", "query", "tables"]
     nested = {
-        "budget": ["begin", "create", "list", "raise", "show"],
-        "ledger": ["allow", "anchor", "export", "refund", "show", "verify"],
+        "budget": ["begin", "create", "list", "raise", "redeclare", "show"],
+        "ledger": ["allow", "anchor", "backup", "export", "refund", "restore", "show", "verify"],
     }
     assert sorted(COMMANDS) == sorted(alone + [f"{group} {name}" for group in nested for name in nested[group]])
     assert sorted(nested) == GROUPS

@@ -24,6 +24,7 @@ from .answer import Answer, content_of
 from .asked import Asked
 from .budget import Budget, check_share, key, keys
 from .budgets import Budgets
+from .declaration import declare
 from .entry import Entry, Head, sealed
 from .grant import Grant
 from .history import History
@@ -36,7 +37,7 @@ from .reservation import reserve
 from .standing import Amount, Standing
 from .statement import Statement
 from .store import Stale, Store, Unfit
-from .terms import Recorded, Terms, check_apart, differences, latest, refused
+from .terms import Recorded, Terms, latest
 from .totals import Total
 from .verification import Verification, verify
 
@@ -240,25 +241,8 @@ class Ledger:
             (True, False)
         """
         self._budgets.total(key(terms.dataset))
-        reason = None if reason is None else _reason(reason)
-        for _ in range(TRIES):
-            entries = self.store.declared(None, ())
-            known = latest(entries)
-            before = known.get((terms.dataset, terms.declaration))
-            now, new = terms.completed(before), differences(known, terms)
-            if before is not None and before.knows(now):
-                return False
-            if new and reason is None:
-                raise refused(terms.dataset, new)
-            check_apart(known, now)
-            said = (new or []) + (before.settings_changed(now) if before else [])
-            try:
-                last = entries[-1].seq if entries else 0
-                self._marked(self.store.declare(now.body(said, reason if new else None), last))
-                return True
-            except Stale:
-                continue
-        raise LedgerUnavailable("declarations change faster than they can be written down.", do="ask again.")
+        written = declare(self.store, terms, None if reason is None else _reason(reason))
+        return written is not None and self._marked(written) is not None
 
     def terms(self, declaration: str, datasets: Iterable[str]) -> dict[tuple[str, str], Recorded]:
         """Return the terms that hold for a declaration, and for datasets, by dataset and declaration.
