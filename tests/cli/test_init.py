@@ -1,5 +1,6 @@
 """`sitr init`: a draft by the schema alone, which cannot be opened before it is filled in."""
 
+import duckdb
 import pytest
 
 from sitr.cli import init
@@ -63,6 +64,18 @@ def test_json(tmp_path, database):
     record = run_json("init", str(tmp_path / "draft.toml"), "--from", database)
     assert record["tables"]["codes"] == {"code": "string", "chapter": "int8"}
     assert "budgets.draft.epsilon" in record["to_fill_in"]
+
+
+def test_what_is_left_out_is_named(tmp_path):
+    with duckdb.connect(str(tmp_path / "c.duckdb")) as connection:
+        connection.execute("CREATE TABLE visits (patient INTEGER)")
+        connection.execute("CREATE VIEW counted AS SELECT count(*) AS n FROM visits")
+    result = run("init", str(tmp_path / "a.toml"), "--from", str(tmp_path / "c.duckdb"))
+    assert result.exit_code == 0
+    assert "left out    counted: the draft says why" in result.stdout
+    record = run_json("init", str(tmp_path / "b.toml"), "--from", str(tmp_path / "c.duckdb"))
+    assert list(record["tables"]) == ["visits"]
+    assert record["left_out"]["counted"].startswith("counted is a view that computes something")
 
 
 def test_an_example_where_nothing_is_named(tmp_path):

@@ -106,6 +106,82 @@ def test_a_database_of_duckdb(tmp_path):
     source.close()
 
 
+def filled_in_and_checked(drafted, folder, engine):
+    """What was drafted is what can be opened."""
+    source = engine(Declaration.of(tomllib.loads(filled_in(drafted.text, -1)), folder))
+    try:
+        source.check()
+    finally:
+        source.close()
+
+
+def test_what_would_not_be_opened_is_left_out_of_a_draft_of_duckdb(tmp_path, monkeypatch):
+    """Views that compute, of which some read files that are not there; computed columns; names that mean files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "held.csv").write_text("who,x\nsecret,1\n")
+    with duckdb.connect("c.db") as database:
+        for statement in (
+            "CREATE TABLE t (who INTEGER, x INTEGER)",
+            "CREATE VIEW picked AS SELECT x FROM t",
+            "CREATE VIEW counted AS SELECT who, count(*) AS n FROM t GROUP BY who",
+            "CREATE VIEW renamed AS SELECT who AS person FROM t",
+            "CREATE VIEW noted AS SELECT * FROM read_csv('held.csv')",
+            "CREATE VIEW lost AS SELECT * FROM 'held.csv'",
+            "CREATE TABLE computing (x INTEGER, y INTEGER GENERATED ALWAYS AS (1 // x) VIRTUAL)",
+            'CREATE TABLE "notes.csv" (who INTEGER)',
+            'CREATE VIEW "odd\nname" AS SELECT 1 AS x',
+        ):
+            database.execute(statement)
+    (tmp_path / "held.csv").unlink()
+    drafted = draft_of("clinic", str(tmp_path / "c.db"), tmp_path)
+    assert [table.name for table in drafted.tables] == ["picked", "t"]
+    assert list(drafted.refused) == ["computing", "counted", "lost", "noted", "notes.csv", "odd\nname", "renamed"]
+    for name, reason in (
+        ("counted", "counted is a view that computes something, or calls a column by another name. Do: declare the"),
+        ("computing", "computing has a column that is computed from others. Do: keep what it computes"),
+        ("notes.csv", "notes.csv is called like a file"),
+        ("odd\nname", r"source='odd\nname' is no name of a table"),
+    ):
+        assert drafted.refused[name].startswith(reason)
+    assert "secret" not in drafted.text
+    comment = drafted.text[drafted.text.index("# Left out, since sitr would not open them:") :]
+    assert all(line.startswith("# ") and len(line) <= 120 for line in comment.splitlines())
+    assert all(f'# "{name}": ' in comment for name in ("counted", "notes.csv", r"odd\nname"))
+    from sitr.tables.duckdb import DuckDB
+
+    filled_in_and_checked(drafted, tmp_path, DuckDB)
+
+
+def test_where_nothing_can_be_opened_it_is_said_why(tmp_path):
+    with duckdb.connect(str(tmp_path / "c.db")) as database:
+        database.execute("CREATE VIEW numbers AS SELECT 1 AS x")
+    with pytest.raises(InvalidArgument, match="no tables with columns") as caught:
+        draft_of("clinic", str(tmp_path / "c.db"), tmp_path)
+    assert "numbers is a view that computes something" in caught.value.why
+
+
+def test_what_would_not_be_opened_is_left_out_of_a_draft_of_postgresql(tmp_path):
+    if not cluster.installed():
+        pytest.skip(cluster.MISSING)
+    url = cluster.shared().fresh_database()
+    for statement in (
+        "CREATE TABLE visits (patient bigint, cost int)",
+        "CREATE VIEW few AS SELECT patient FROM visits",
+        "CREATE VIEW counted AS SELECT patient, count(*) AS n FROM visits GROUP BY patient",
+        "CREATE VIEW renamed AS SELECT patient AS person FROM visits",
+        "CREATE TABLE hiding (patient bigint); ALTER TABLE hiding ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+    ):
+        cluster.shared().sql(statement, cluster.database_of(url), "owner")
+    drafted = draft_of("clinic", url.replace("owner@", "owner:pass@"), tmp_path)
+    assert [table.name for table in drafted.tables] == ["few", "visits"]
+    assert list(drafted.refused) == ["counted", "hiding", "renamed"]
+    assert "hiding has row security" in drafted.refused["hiding"]
+    assert "pass" not in drafted.text.replace("password", "")
+    from sitr.tables.postgresql import PostgreSQL
+
+    filled_in_and_checked(drafted, tmp_path, PostgreSQL)
+
+
 def test_a_parquet_file(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
@@ -175,7 +251,8 @@ def test_what_has_types_is_given_none(tmp_path):
 
 
 def test_names_that_become_one_stay_two():
-    tables = draft._some((Found("a_b", {"c": "date"}, "a/b"), Found("a_b", {"c": "date"}), Found("no", {})), "it")
+    found = (Found("a_b", {"c": "date"}, "a/b"), Found("a_b", {"c": "date"}), Found("no", {}))
+    tables, _ = draft._some(found, {}, "it")
     assert [(table.name, table.source) for table in tables] == [("a_b", "a/b"), ("a_b_2", "a_b")]
 
 

@@ -44,12 +44,14 @@ def init(
         write_new(declaration, drafted.text)
     if as_json:
         tables = {table.name: dict(table.columns) for table in drafted.tables}
-        print_json({"declaration": str(declaration), "tables": tables, "to_fill_in": list(drafted.places)})
+        about = {"to_fill_in": list(drafted.places), "left_out": dict(drafted.refused)}
+        print_json({"declaration": str(declaration), "tables": tables, **about})
         return
     print_rows(
         [
             ("draft", str(declaration)),
             *(("table", f"{table.name}: {counted(len(table.columns), 'column')}") for table in drafted.tables),
+            *(("left out", f"{name}: the draft says why") for name in drafted.refused),
             *(("to fill in", place) for place in drafted.places),
             ("then", f"sitr tables {declaration}, and sitr budget begin {declaration}"),
         ]

@@ -7,20 +7,25 @@ import json
 import os
 import re
 import shlex
+import textwrap
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import ibis
 import pyarrow.parquet
 
 from .. import _validate
-from ..errors import EngineFailed, InvalidArgument, MissingExtra
-from .declaration import INTEGERS, TYPES, domain_of_type
+from ..errors import EngineFailed, InvalidArgument, InvalidDeclaration, MissingExtra
+from .declaration import INTEGERS, TYPES, Declaration, domain_of_type
+from .files import is_file
 from .lines import names_of
+
+if TYPE_CHECKING:
+    from .source import Source
 
 TO_FILL_IN = "TO FILL IN"
 SHORT = {"int": "integer", "bool": "boolean", "str": "string", "text": "string"}  # what people write for a type
@@ -70,6 +75,9 @@ class Found:
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
 
+Readable = tuple[tuple[Found, ...], Mapping[str, str]]  # and why other tables are not
+
+
 @dataclass(frozen=True)
 class Draft:
     """A declaration to be completed.
@@ -80,6 +88,7 @@ class Draft:
         engine: That has them.
         address: Where the engine finds them.
         example: Whether the tables are made up, to be replaced.
+        refused: Why other tables, by their names, are left out: what opens the database would not take them.
 
     Example:
         >>> drafted = Draft("clinic", (Found("visits", {"patient": "integer", "cost": "float"}),))
@@ -94,6 +103,7 @@ class Draft:
     engine: str = "duckdb"
     address: str = ""
     example: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -107,7 +117,12 @@ class Draft:
         """The TOML."""
         parts = [self._head(), self._connection(), _PRIVACY, self._ledger(), self._budget()]
         parts += [_table(table, first=at == 0, example=self.example) for at, table in enumerate(self.tables)]
-        return "\n".join(parts)
+        return "\n".join(parts + ([self._left_out()] if self.refused else []))
+
+    def _left_out(self) -> str:
+        told = [_printable(f"{_text(name)}: {reason}") for name, reason in self.refused.items()]
+        lines = [line for one in told for line in textwrap.wrap(one, 118, subsequent_indent="  ")]
+        return "\n".join(["# Left out, since sitr would not open them:", *(f"# {line}" for line in lines)]) + "\n"
 
     def _head(self) -> str:
         return f"""\
@@ -241,7 +256,8 @@ def draft_of(name: str, source: str, folder: Path, types: Mapping[str, str] | No
         EngineFailed: The engine could not open it.
     """
     if source.startswith(("postgresql://", "postgres://")):
-        return Draft(name, _postgresql_tables(source), "postgresql", without_password(source))
+        tables, refused = _postgresql_tables(source)
+        return Draft(name, tables, "postgresql", without_password(source), refused=refused)
     path = Path(source)
     if not path.is_file():
         raise InvalidArgument(f"there is no file {_validate.shown(source)}.")
@@ -252,7 +268,8 @@ def draft_of(name: str, source: str, folder: Path, types: Mapping[str, str] | No
         raise InvalidArgument("types are for text files; this one has its own.")
     if source.lower().endswith(".parquet"):
         return Draft(name, (_described(_stem(path), _parquet_schema(path), place),))
-    return Draft(name, _duckdb_tables(path), address=place)
+    tables, refused = _duckdb_tables(path)
+    return Draft(name, tables, address=place, refused=refused)
 
 
 def declared_type(found: Any) -> str | None:
@@ -390,29 +407,36 @@ def _parquet_schema(path: Path) -> Mapping[str, Any]:
     raise EngineFailed(f"{path} cannot be read as a Parquet file.")
 
 
-def _duckdb_tables(path: Path) -> tuple[Found, ...]:
+def _duckdb_tables(path: Path) -> Readable:
+    from .duckdb import DuckDB  # it needs this module
+
+    found = None
     try:
         connection = ibis.duckdb.connect(str(path), read_only=True)
         try:
             names = [name for (name,) in connection.con.execute(DUCKDB_TABLES).fetchall()]
-            found = [(name, connection.table(name).schema()) for name in names]
+            # Before the others are described: to describe a view may be to read the values that it computes with.
+            refused = _refusals(DuckDB, {"engine": "duckdb", "address": str(path.resolve())}, names)
+            found = [(name, connection.table(name).schema()) for name in names if name not in refused]
         finally:
             connection.disconnect()
     except Exception:
-        found = None
+        pass
     if found is None:
         raise EngineFailed(
             f"{path} cannot be opened as a database of DuckDB.",
             do="name a database file, or a file that ends in .parquet, .csv, .csv.gz or .tsv.",
         )
-    return _some(tuple(_described(name, dict(schema.items())) for name, schema in found), str(path))
+    return _some(tuple(_described(name, dict(schema.items())) for name, schema in found), refused, str(path))
 
 
-def _postgresql_tables(url: str) -> tuple[Found, ...]:
+def _postgresql_tables(url: str) -> Readable:
     try:
         import psycopg
     except ImportError:
         raise MissingExtra("psycopg is not installed.", do="pip install 'sitr[postgresql]'.") from None
+    from .postgresql import PostgreSQL  # it needs this module
+
     try:
         with psycopg.connect(url, connect_timeout=10, autocommit=True, options="-c search_path=public") as connection:
             rows = connection.execute(POSTGRESQL_COLUMNS).fetchall()
@@ -426,16 +450,58 @@ def _postgresql_tables(url: str) -> tuple[Found, ...]:
         if kind == "numeric":
             made = f"decimal({precision}, {scale})" if precision is not None and precision <= 38 else "float"
         tables.setdefault(table, {})[column] = (made, kind)
+    refused = _refusals(PostgreSQL, {"engine": "postgresql", "address": url}, list(tables))
     found = []
     for name, columns in tables.items():
-        read = {column: made for column, (made, _) in columns.items() if made is not None}
-        unread = {column: kind.lower() for column, (made, kind) in columns.items() if made is None}
-        found.append(Found(_table_name(name), read, name if _table_name(name) != name else None, unread))
-    return _some(tuple(found), "the database")
+        if name not in refused:
+            read = {column: made for column, (made, _) in columns.items() if made is not None}
+            unread = {column: kind.lower() for column, (made, kind) in columns.items() if made is None}
+            found.append(Found(_table_name(name), read, name if _table_name(name) != name else None, unread))
+    return _some(tuple(found), refused, "the database")
 
 
-def _some(tables: tuple[Found, ...], place: str) -> tuple[Found, ...]:
-    """The tables that can be read, each under a name of its own."""
+def _refusals(
+    engine: Callable[[Declaration], Source], connection: Mapping[str, str], names: Sequence[str]
+) -> dict[str, str]:
+    """Why some of these tables would not be opened, as what opens them says it."""
+    opened = engine(_declared(connection, "any"))
+    try:
+        found = {name: _refusal(opened, connection, name) for name in names}
+    finally:
+        opened.close()
+    return {name: _told(error) for name, error in found.items() if error}
+
+
+def _told(error: InvalidDeclaration) -> str:
+    return f"{error.what.removeprefix('tables.any: ')}{f' Do: {error.do}' if error.do else ''}"
+
+
+def _refusal(opened: Source, connection: Mapping[str, str], name: str) -> InvalidDeclaration | None:
+    if is_file(name):
+        return InvalidDeclaration(
+            f"{name} is called like a file, and would be read as one.",
+            do="call it otherwise, or declare a view that picks its columns.",
+        )
+    try:
+        return opened.refusal(_declared(connection, name).tables["any"])
+    except InvalidDeclaration as error:
+        return error
+
+
+def _declared(connection: Mapping[str, str], source: str) -> Declaration:
+    """A declaration of one table of which nothing but the name is known yet."""
+    table = {"source": source, "unit": "row", "columns": {"any": {"type": "integer"}}}
+    content = {"sitr": 1, "name": "any", "connection": connection, "budgets": {"any": {"epsilon": 1.0}}}
+    return Declaration.of({**content, "tables": {"any": table}})
+
+
+def _printable(text: str) -> str:
+    """A text that may stand in a comment of TOML."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def _some(tables: tuple[Found, ...], refused: Mapping[str, str], place: str) -> Readable:
+    """The tables that can be read, each under a name of its own, and why others cannot."""
     readable: dict[str, Found] = {}
     for table in tables:
         if table.columns:
@@ -444,8 +510,10 @@ def _some(tables: tuple[Found, ...], place: str) -> tuple[Found, ...]:
                 name, number = f"{table.name}_{number}", number + 1
             readable[name] = replace(table, name=name, source=table.source if name == table.name else _called(table))
     if not readable:
-        raise InvalidArgument(f"{place} has no tables with columns that sitr reads.")
-    return tuple(readable.values())
+        raise InvalidArgument(
+            f"{place} has no tables with columns that sitr reads.", why=next(iter(refused.values()), "")
+        )
+    return tuple(readable.values()), refused
 
 
 def _called(table: Found) -> str:

@@ -241,16 +241,29 @@ class Source(Dialect, ABC):
     def _emitter(self, key: tuple[int, int, int] | None) -> Emitter:
         return Emitter(self.declared, self.table, self, key)
 
+    def refusal(self, table: Table) -> InvalidDeclaration | None:
+        """Return why a table would not be opened, as far as the catalogue tells; its columns are not looked at."""
+        try:
+            self.origins(table)
+        except InvalidDeclaration as error:
+            return error
+        except Exception:
+            return self._unopened(table)
+        return None
+
     def _schema(self, table: Table) -> Mapping[str, Any]:
         try:
             return dict(self.table(table).schema().items())
         except InvalidDeclaration as error:
-            raise InvalidDeclaration(f"tables.{table.name}: {error.what}", why=error.why, do=error.do) from None
+            refusal = error
         except Exception:
             log.debug("the schema of a declared table could not be read")
-        raise InvalidDeclaration(
-            f"tables.{table.name}: {_validate.shown(table.source)} cannot be opened by {self.engine}.",
-            do=f"a source is {self.sources}.",
+            refusal = self._unopened(table)
+        raise InvalidDeclaration(f"tables.{table.name}: {refusal.what}", why=refusal.why, do=refusal.do)
+
+    def _unopened(self, table: Table) -> InvalidDeclaration:
+        return InvalidDeclaration(
+            f"{_validate.shown(table.source)} cannot be opened by {self.engine}.", do=f"a source is {self.sources}."
         )
 
     def answered(self, query: Callable[[], Value], seed: int | None = None) -> Any:
