@@ -25,6 +25,9 @@ from sitr.accounting import (
     PureDP,
     RandomizedResponse,
     Renyi,
+    SampledWithoutReplacement,
+    ShuffledEpochs,
+    ShuffledReports,
     ZeroConcentrated,
 )
 
@@ -197,6 +200,19 @@ claims = st.one_of(
     st.builds(lambda e: LossDistribution([-e, e], [1 / (1 + math.exp(e)), 1 / (1 + math.exp(-e))]), epsilons),
 )
 events = st.one_of(exact_events, sampled_events, claims)
+
+
+def _batch(event, n, share):
+    return SampledWithoutReplacement(event, n, max(1, int(share * n)))
+
+
+crowds = st.one_of(
+    st.builds(_batch, exact_events, st.integers(1, 10**6), logs(1e-3, 1)),
+    st.builds(_batch, st.lists(exact_events, min_size=2, max_size=2).map(lambda e: e[0] + e[1]), st.just(100), rates),
+    st.builds(ShuffledEpochs, exact_events, st.integers(1, 30)),
+    st.builds(ShuffledReports, st.builds(PureDP, epsilons), st.integers(1, 10**5)),
+    st.builds(ShuffledReports, st.builds(RandomizedResponse, probabilities, st.integers(2, 6)), st.integers(1, 1000)),
+)  # under replace_one, which does not compose with Poisson samples
 
 
 def _composed(children):

@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sitr.accounting import ApproximateDP, Gaussian, Laplace, LossDistribution, PoissonSampled, RandomizedResponse
+from sitr.accounting import (
+    ApproximateDP,
+    Gaussian,
+    Laplace,
+    LossDistribution,
+    PoissonSampled,
+    RandomizedResponse,
+    SampledWithoutReplacement,
+)
 from sitr.accounting.batch_mix import BatchMix
+from sitr.accounting.engines.mix import Mix
 from sitr.accounting.losses.pairs import batch_pair
 from sitr.accounting.parts import batch_part
 from tests.accounting.helpers import law, logs, probabilities, rates
@@ -22,7 +31,8 @@ def curve_of(event, q):
     if not event.parts[0][0].is_symmetric:
         backward = LossDistribution(*mirrored(event))
         removed.append(PoissonSampled(backward, q).parts[0][0])
-    return BatchMix(event.parts, q, tuple((pair.renyi or pair).forward for pair in removed))
+    whole = tuple(Mix.of([(order, 1)]) for order in (event.parts[0][0].forward, event.parts[0][0].backward))
+    return BatchMix(event.parts, q, tuple((pair.renyi or pair).forward for pair in removed), whole)
 
 
 def mirrored(event):
@@ -69,6 +79,14 @@ def test_moments_beyond_doubles_are_kept_in_logarithms():
     assert math.isfinite(large[1])
     assert unbounded + 201 * math.log(0.01) <= large[1] <= unbounded + 1
     assert large[0] < large[1]
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2, 10, 100])
+def test_a_batch_of_nearly_everyone_has_no_larger_divergence_than_everyone(alpha):
+    inside = Gaussian(1.0) + Laplace(2.0)
+    nearly = SampledWithoutReplacement(inside, 100, 99).rdp(alpha)
+    assert nearly <= inside.rdp(alpha) * (1 + 1e-12)
+    assert nearly >= 0.9 * inside.rdp(alpha)
 
 
 def test_a_curve_is_no_law():

@@ -49,7 +49,17 @@ from tests.accounting.crowds import (
     shuffled_pairs,
     worst,
 )
-from tests.accounting.helpers import DIGITS, exact_events, gaussian_delta, holds, law, logs, narrow, small_deltas
+from tests.accounting.helpers import (
+    DIGITS,
+    crowds,
+    exact_events,
+    gaussian_delta,
+    holds,
+    law,
+    logs,
+    narrow,
+    small_deltas,
+)
 
 TIMES = [Fraction(10, 10), Fraction(11, 10), Fraction(5, 4), Fraction(3, 2), Fraction(2), Fraction(3)]  # e^ε
 ROUNDING = 1 - 1e-12
@@ -440,6 +450,51 @@ def test_a_batch_of_shuffled_reports():
     )
     assert event.infinite_mass == 0
     assert SampledWithoutReplacement(reports + Laplace(1.0), 1000, 100).rdp(2) < reports.rdp(2) + Laplace(1.0).rdp(2)
+
+
+# --- Laws that hold of every event ----------------------------------------------------------------------------------
+
+
+@law(25)
+@given(crowds, small_deltas, st.floats(0, 3), st.integers(1, 20))
+def test_epsilon_and_delta_of_crowds_fall_and_undo_each_other(event, delta, epsilon, count):
+    cost, chance = event.epsilon(delta), event.delta(epsilon)
+    assert 0 <= cost.lower <= cost.upper
+    assert 0 <= chance.lower <= chance.upper <= 1
+    assert event.epsilon(min(10 * delta, 0.5)).lower <= cost.upper
+    assert event.delta(epsilon + 0.1).lower <= chance.upper
+    assert event.delta(cost.upper).lower <= delta * (1 + 1e-12)
+    assert cost.lower == 0 or event.delta(cost.lower).upper >= delta * (1 - 1e-12)
+    assert cost.lower <= (event * count).epsilon(delta).upper * (1 + 1e-12)
+
+
+@law(25)
+@given(crowds, small_deltas, logs(1.01, 100))
+def test_no_notion_of_a_crowd_is_cheaper_than_it_is(event, delta, alpha):
+    assert event.rdp(alpha) <= event.zcdp().rho * alpha * (1 + 1e-9) + event.zcdp().xi
+    exact = event.epsilon(delta).lower
+    assert event.zcdp().epsilon(delta).upper >= exact
+    assert Renyi([(alpha, event.rdp(alpha))]).epsilon(delta).upper >= exact
+    for convert in (lambda: event.cdp(), lambda: Gaussian(1 / event.gdp()), lambda: PureDP(event.pure())):
+        try:
+            weaker = convert()
+        except (NoSuchGuarantee, InvalidArgument, ZeroDivisionError):
+            continue
+        assert weaker.epsilon(delta).upper >= exact
+
+
+@law(20)
+@given(crowds)
+def test_divergences_of_a_crowd_never_fall_with_the_order(event):
+    values = event.rdp([1, 1 + 1e-9, 1.0001, 1.01, 1.3, 2, 2.5, 7, 40, 300, math.inf])
+    assert all(a <= b * (1 + 1e-9) for a, b in itertools.pairwise(values))
+
+
+@law(10)
+@given(crowds, st.integers(2, 3), logs(1e-6, 1e-2))
+def test_a_larger_group_in_a_crowd_costs_more(event, size, delta):
+    assert event.group(1).epsilon(delta) == event.epsilon(delta)
+    assert event.group(size).epsilon(delta).upper >= event.epsilon(delta).lower * (1 - 1e-12)
 
 
 # --- What is refused ------------------------------------------------------------------------------------------------

@@ -2,28 +2,36 @@
 
 With p the density under P of a loss l of the remove order, the pair of a batch has p(l) at l > 0 and e^{-l} p(l) at -l.
 So M(x) - 1 is the integral over l > 0 of p times e^{xl} - 1 + e^{-l}(e^{-xl} - 1), which is at most e^{xl}, and at most
-twice e^{xl} - 1 + x(e^{-l} - 1), whose integral over all l is that of the remove order.
+twice e^{xl} - 1 + x(e^{-l} - 1), whose integral over all l is that of the remove order. And a mixture of pairs has no
+larger divergence than the largest of them, which is that of what is run on everyone.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .engines.mix import Mix
+from .losses.atoms import two_point
 from .losses.law import Complexes, Floats, Loss
 from .sampled_mix import NEAR
 
 
 @dataclass(frozen=True, eq=False)
 class BatchMix(Loss):
-    """Both orders of `parts` on a batch, the share q of all; `removed` are their remove orders on a Poisson sample."""
+    """Both orders of `parts` on a batch, the share q of all.
+
+    `removed` are their remove orders on a Poisson sample, and `whole` both orders of what is run on everyone.
+    """
 
     parts: Any
     q: float
     removed: tuple[Loss, ...]
+    whole: tuple[Mix, ...]
 
     @property
     def infinite_mass(self) -> float:  # type: ignore[override]
@@ -42,10 +50,21 @@ class BatchMix(Loss):
     def log_mgf(self, x: Floats) -> Floats:
         """Return a bound on ln M(x) for real x > 0."""
         x = np.asarray(x, dtype=np.float64)
-        values = [min(self._bound(float(c)), float(c) * self.largest) if c > 0 else 0.0 for c in x.ravel()]
-        return np.array(values).reshape(x.shape)
+        values = np.array([self._bound(float(c)) if c > 0 else 0.0 for c in x.ravel()]).reshape(x.shape)
+        return values if self._pure is None else np.minimum(values, self._pure.log_mgf(x))
+
+    @cached_property
+    def _pure(self) -> Loss | None:
+        """The worst law whose losses are no larger."""
+        return two_point(self.largest, 0.0).forward if math.isfinite(self.largest) else None
 
     def _bound(self, c: float) -> float:
+        if self.infinite_mass:
+            return self._mirrored(c)
+        return min(self._mirrored(c), max(float(mix.log_mgf(c)) for mix in self.whole))
+
+    def _mirrored(self, c: float) -> float:
+        """Bound ln M(c) by the integral above."""
         excess = math.fsum(self._excess(curve, c) for curve in self.removed) / (1 - self.infinite_mass)
         if math.isfinite(excess):
             return math.log1p(excess)

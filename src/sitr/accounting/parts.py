@@ -65,7 +65,7 @@ def batch_part(parts: Parts, q: float) -> Pair:
             return _batch_of_atoms(single, q)
     orders = [parts] if all(isinstance(part, Claim) or _curve(part).is_symmetric for part, _ in parts) else _both(parts)
     removed = [sampled_part(order, q) for order in orders]
-    curve = BatchMix(parts, q, tuple((pair.renyi or pair).forward for pair in removed))
+    curve = BatchMix(parts, q, tuple((pair.renyi or pair).forward for pair in removed), _composed(parts))
     return LaterPair(Pair.symmetric(curve), lambda: _batch_laws(parts, q))
 
 
