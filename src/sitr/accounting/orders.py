@@ -294,8 +294,7 @@ class Orders:
         most = max(tail_by_renyi(mix, x) for mix in self.all)
         if self._are_many:
             return Found(0.0, most, "Rényi conversion")
-        if self.pairs:
-            most = min(most, tail_of_orders(self.above, x, TAIL).most)
+        most = min(most, tail_of_orders(self.above, x, TAIL).most)
         beneath = self._beneath(lambda mixes: max(tail_by_renyi(mix, x) for mix in mixes))
         own = max((tail_of_orders(mixes, x, TAIL).own for mixes in beneath), key=lambda found: found.lower)
         return Found(own.lower, max(most, own.lower), own.method)

@@ -25,6 +25,7 @@ STALLED = 2  # so many chords, each shorter than the last, that are no better: t
 ROUNDING = 16 * UNIT  # of a chord, relative to its terms
 FLAT = 0.02  # of the log of an order, or of x - ε: so near to the least bound it is flat
 INSIDE = 0.9  # of x: whether a bound rises from here to x - 0
+SHORTEST = 1e-9  # of x: a gap that rounding does not swallow
 FARTHEST = 40.0  # below -40, δ is 1 - e^ε to the last digit
 
 
@@ -49,18 +50,20 @@ def tail_of_orders(mixes: list[Mix], x: float, work: float = ENOUGH) -> Tail:
 def tail_of(forward: Mix, backward: Mix, x: float, work: float = ENOUGH) -> Tail:
     """Return the tail of the forward order; the other one says what δ is below 0."""
     profile = Profile(forward, backward, Purse(work))
-    profile.tune_best(max(x, 1e-6))
-    slope = saddle_tilt(forward, x) if x < forward.largest * (1 + ROUNDED) else 1.0
-    most = _dominated(profile, x, math.log1p(1 / slope))
-    own = _between_chords(profile, x, 1 / (1 + slope))
-    return Tail(Found(own.lower, min(own.upper, most), own.method), max(most, own.lower))
+    slope = 1.0
+    if x < forward.largest * (1 + ROUNDED):
+        profile.tune_best(max(x, 1e-6))
+        slope = saddle_tilt(forward, x)
+    most = Found(0.0, _dominated(profile, x, math.log1p(1 / slope)), "privacy profile")
+    own = _between_chords(profile, x, 1 / (1 + slope)).meet(most)  # the pair dominates itself
+    return Tail(own, max(most.upper, own.lower))
 
 
 @np.errstate(all="ignore")
 def tail_by_renyi(mix: Mix, x: float) -> float:
     """Bound P[L > x] of everything that has this Rényi curve, for the best order (THEORY 1.6, 3.2)."""
-    fails, largest = mix.failure.upper, mix.largest * (1 + ROUNDED)
-    if x >= largest:
+    fails, largest = mix.failure.upper, max(mix.largest, 0.0) * (1 + ROUNDED)
+    if x >= largest:  # there δ is all infinite-loss mass
         return min(fails / -math.expm1(largest - x), 1.0) if fails > 0 and x > largest else float(fails > 0)
     spread = math.sqrt(2 * max(mix.mean, 1e-300))
     steepest = minimise(lambda c: float(mix.log_mgf(c)) - c * x, max((x - mix.mean) / spread**2, 1 / spread), FLAT)
@@ -87,15 +90,16 @@ def _dominated(profile: Profile, x: float, start: float) -> float:
         return 1.0
 
     def height(gap: float) -> float:
-        gap = min(gap, limit)
-        return math.log(_delta_above(profile, x - gap)) - math.log(-math.expm1(-gap))
+        before = x - min(gap, limit)
+        width = -math.expm1(before - x)  # of the gap as it was rounded
+        return math.log(_delta_above(profile, before) / width) if width > 0 else math.inf
 
     limit = x
     if height(x) <= height(INSIDE * x):  # then it is least at an ε ≤ 0, where the other order speaks
         limit = x + FARTHEST
         profile.tune(-math.sqrt(2 * max(profile.backward.mean, 0.0)))
     ends = (x + profile.backward.largest, x - profile.forward.largest * (1 + ROUNDED))  # where the profile has kinks
-    gaps = [minimise(height, min(start, limit), FLAT), *(end for end in ends if 0 < end < limit)]
+    gaps = [minimise(height, min(max(start, SHORTEST * x), limit), FLAT), *(end for end in ends if 0 < end < limit)]
     return min(math.exp(min(*map(height, gaps), 0.0)) * (1 + ROUNDING), 1.0)
 
 
