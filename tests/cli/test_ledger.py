@@ -16,6 +16,7 @@ from tests.cli.books import make_book, tamper
 from tests.cli.clinics import COUNT, SECRETS, make_clinic
 from tests.cli.helpers import run, run_json
 from tests.ledger import cluster, stores
+from tests.ledger.test_migration import restored
 
 
 @pytest.fixture
@@ -169,6 +170,16 @@ def test_a_ledger_has_to_be_named(arguments, message):
     result = run("ledger", "show", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_book_of_an_older_form_says_what_became_of_it(tmp_path):
+    url = restored(f"sqlite:///{tmp_path}/old.db", 2)
+    last = run("ledger", "show", "--entries", "--last", "1", "--ledger", url, env={"COLUMNS": "200"}).stdout
+    assert "from form 2 to 3; a filter on pure ε joins those of " in last
+    assert run_json("ledger", "verify", "--ledger", url)["spent"]["idle"] == {"share": 0.0, "delta_share": 0.0}
+    shown = run("budget", "show", "swaps", "--ledger", url).stdout
+    assert "37.5 % of the budget (ε 0.375)" in shown
+    assert "62.5 % of the budget (ε 0.625, δ 1e-07)" in shown
 
 
 def test_show_says_what_was_asked(tmp_path):
