@@ -1,6 +1,6 @@
 """What tests of the ledger do again and again."""
 
-from sitr.accounting import PureDP
+from sitr.accounting import PureDP, choose_filter
 from sitr.ledger.entry import sealed
 from sitr.ledger.keeper import Keeper
 from sitr.ledger.totals import Total
@@ -15,9 +15,14 @@ def ask(ledger, datasets="clinic", event=ONE, analyst="amina", answer="a", **abo
     return grant
 
 
+def joined(budget):
+    """What keeps a budget of (ε,δ) of an older form: one Rényi order, and pure ε, which joined it."""
+    return Keeper.of(budget, choose_filter(budget.epsilon, budget.delta)).joined()
+
+
 def create_joined(ledger, name, budget):
     """Create a budget of (ε,δ) that a Rényi order and pure ε keep together, as books of older forms have them."""
-    keeper = Keeper.of(budget).joined()
+    keeper = joined(budget)
     new = Total(name, 1, keeper.to_json(), keeper.nothing, keeper.nothing)
     ledger.store.create_budget(new, sealed({"definition": new.body, "name": name}))
 

@@ -4,13 +4,14 @@ import dataclasses
 
 import pytest
 
-from sitr.accounting import RDPFilter, ZeroConcentrated
+from sitr.accounting import ZeroConcentrated, choose_filter
 from sitr.accounting.filters import MOST, WHOLE
 from sitr.errors import InvalidRecord, LedgerDamaged
 from sitr.ledger import Budget
 from sitr.ledger.entry import Entry, canonical, sha256
 from sitr.ledger.keeper import Keeper
 from sitr.ledger.replay import Fault, Replay, event_of
+from tests.ledger.acts import joined
 
 BOTH = Budget(rho=8.0, delta=2.0**-10)
 APART = dataclasses.replace(BOTH, disjoint_by="ward")
@@ -128,49 +129,49 @@ def test_charges_of_older_forms_are_read_as_they_are(recount):
         replayed(budget(keeper=TWO)).apply(reserve("q1", due=old))  # which has three places
 
 
-TWO = Keeper.of(Budget(epsilon=1.0, delta=1e-6)).joined()
-WARDS = Keeper.of(Budget(epsilon=1.0, delta=1e-6, disjoint_by="ward")).joined()
+TWO = joined(Budget(epsilon=1.0, delta=1e-6))
+WARDS = joined(Budget(epsilon=1.0, delta=1e-6, disjoint_by="ward"))
 
 
 def test_of_two_ways_one_is_enough_and_every_place_is_charged():
-    replay = replayed(budget(keeper=TWO), reserve("q1", units=[MOST + 5, 7, 10]))
-    assert replay.accounts["clinic"].used == (MOST + 5, 7, 10)
-    replay.apply(reserve("q2", units=[None, 0, MOST - 10]))
-    assert replay.accounts["clinic"].used == (None, 7, MOST)
-    refused(replay, reserve("q3", units=[0, 0, 1]), "takes more")
-    refused(replayed(budget(keeper=TWO)), reserve("q1", units=[0, MOST + 1, 0]), "takes more")  # parts, of both
-    refused(replayed(budget(keeper=TWO)), reserve("q1", units=[None, 0, None]), "takes more")
+    replay = replayed(budget(keeper=TWO), reserve("q1", units=[10, MOST + 5, 7]))
+    assert replay.accounts["clinic"].used == (10, MOST + 5, 7)
+    replay.apply(reserve("q2", units=[MOST - 10, None, 0]))
+    assert replay.accounts["clinic"].used == (MOST, None, 7)
+    refused(replay, reserve("q3", units=[1, 0, 0]), "takes more")
+    refused(replayed(budget(keeper=TWO)), reserve("q1", units=[0, 0, MOST + 1]), "takes more")  # parts, of both
+    refused(replayed(budget(keeper=TWO)), reserve("q1", units=[None, None, 0]), "takes more")
 
 
 def test_what_is_dead_is_not_given_back():
-    replay = replayed(budget(keeper=TWO), reserve("q1", units=[5, 0, None]), entry("refund", "q1", "amina", reason="x"))
-    assert replay.accounts["clinic"].used == (0, 0, None)
+    replay = replayed(budget(keeper=TWO), reserve("q1", units=[None, 5, 0]), entry("refund", "q1", "amina", reason="x"))
+    assert replay.accounts["clinic"].used == (None, 0, 0)
 
 
 def test_each_block_has_a_way_and_the_whole_has_one_for_all():
     asked = [
         budget(keeper=WARDS),
-        reserve("q1", blocks=["a"], units=[MOST, 0, None]),
-        reserve("q2", blocks=["b"], units=[MOST + 1, 0, MOST - 5]),
+        reserve("q1", blocks=["a"], units=[None, MOST, 0]),
+        reserve("q2", blocks=["b"], units=[MOST - 5, MOST + 1, 0]),
     ]
-    replay = replayed(*asked, reserve("q3", blocks=["b"], units=[1, 0, 5]))
+    replay = replayed(*asked, reserve("q3", blocks=["b"], units=[5, 1, 0]))
     account = replay.accounts["clinic"]
-    assert (account.peak, account.used) == ((MOST + 2, 0, None), (MOST + 2, 0, None))
-    refused(replay, reserve("q4", blocks=["a"], units=[1, 0, 0]), "takes more")
-    refused(replayed(*asked), reserve("q4", units=[0, 0, 1]), "takes more")  # a holds by one way, b by the other
-    refused(replayed(*asked), reserve("q4", blocks=["b", "a"], units=[1, 0, 1]), "takes more")
-    replayed(*asked[:2], reserve("q4", units=[0, 0, 1]))
+    assert (account.peak, account.used) == ((None, MOST + 2, 0), (None, MOST + 2, 0))
+    refused(replay, reserve("q4", blocks=["a"], units=[0, 1, 0]), "takes more")
+    refused(replayed(*asked), reserve("q4", units=[1, 0, 0]), "takes more")  # a holds by one way, b by the other
+    refused(replayed(*asked), reserve("q4", blocks=["b", "a"], units=[1, 1, 0]), "takes more")
+    replayed(*asked[:2], reserve("q4", units=[1, 0, 0]))
     assert replayed(*asked[:2]).accounts["clinic"].dearest == "a"
 
 
 def test_a_raise_keeps_a_filter_that_joined_and_lowers_no_limit():
     higher = TWO.raised(Budget(epsilon=2.0, delta=1e-6))
-    replay = replayed(budget(keeper=TWO), reserve("q1", units=[5, 0, 518 * WHOLE]), budget(kind="raise", keeper=higher))
-    assert replay.accounts["clinic"].whole[2] == 259 * WHOLE
-    alone = Keeper.of(Budget(epsilon=2.0, delta=1e-6), RDPFilter(**dict(higher.limits[:3])))
-    for keeper in (alone, dataclasses.replace(higher, limits=(*higher.limits[:3], ("pure", 2.1)))):
+    replay = replayed(budget(keeper=TWO), reserve("q1", units=[518 * WHOLE, 5, 0]), budget(kind="raise", keeper=higher))
+    assert replay.accounts["clinic"].whole[0] == 259 * WHOLE
+    promise = Budget(epsilon=2.0, delta=1e-6)
+    for keeper in (Keeper.of(promise, choose_filter(2.0, 1e-6)), Keeper.of(promise), joined(promise)):
         refused(replayed(budget(keeper=TWO)), budget(kind="raise", keeper=keeper), "another filter")
-    assert all(now >= before for before, now in zip(TWO.filters.limits, higher.filters.limits, strict=True))
+    assert all(now >= before for before, now in zip(TWO.filter.limits, higher.filter.limits, strict=True))
 
 
 @pytest.mark.parametrize("blocks", [[], ["a"], ["a", "b"]])
