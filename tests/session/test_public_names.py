@@ -5,10 +5,10 @@ import inspect
 from sitr.session.database import Database
 from sitr.session.profile import Profile, Profiled, ProfileExplanation
 from sitr.session.question import Question
-from sitr.session.room import Forecast, Room
+from sitr.session.room import Forecast
 from sitr.session.table import Groups, PrivateTable
 
-PUBLIC = [Database, Forecast, Groups, PrivateTable, Profile, Profiled, ProfileExplanation, Question, Room]
+PUBLIC = [Database, Forecast, Groups, PrivateTable, Profile, Profiled, ProfileExplanation, Question]
 
 
 def test_every_name_and_method_has_a_docstring():
