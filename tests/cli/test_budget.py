@@ -313,3 +313,29 @@ def test_a_declaration_that_changed_is_refused_until_it_is_redeclared(tmp_path):
     assert [change["reason"] for change in record["redeclared"]] == ["codes repeat"]
     listed = run("budget", "list", declaration, env={"COLUMNS": "200"}).stdout
     assert f"redeclared {record['redeclared'][0]['at'][:10]}" in listed
+
+
+def test_a_share_has_the_delta_of_its_dataset_and_is_replaced(tmp_path):
+    where = ("--ledger", str(tmp_path / "book.db"))
+    assert run("budget", "create", "clinic", "--epsilon", "4", "--delta", "1e-5", *where).exit_code == 0
+    made = run("budget", "create", "clinic", "--analyst", "amina", "--epsilon", "1", *where)
+    assert "limit       ε = 1 at δ = 1e-05 for one person added or removed" in made.stdout
+    assert "within      the promise of clinic: it is no promise of its own" in made.stdout
+    pure = run_json("budget", "create", "clinic", "--purpose", "audit", "--epsilon", "1", "--delta", "0", *where)
+    assert pure["budget"]["delta"] is None
+    with opened(tmp_path / "book.db") as book:
+        book.reserve("clinic", Laplace(noise_multiplier=4), analyst="amina", operation="q-1", purpose="audit")
+    replaced = ("budget", "replace", "clinic/purpose/audit", "--epsilon", "0.5")
+    assert run(*replaced, *where).exit_code == 2  # it takes a reason
+    told = run(*replaced, "--reason", "groups are found", *where)
+    assert told.exit_code == 0, told.stderr
+    assert "limit       ε = 0.5 at δ = 1e-05" in told.stdout
+    assert "by ε = 0.5 at δ = 1e-05: groups are found" in told.stdout
+    record = run_json("budget", "show", "clinic", "--purpose", "audit", *where)
+    assert record["spent"]["share"] > 0.25
+    assert [change["kind"] for change in record["changes"]] == ["replace"]
+    listed = {one["name"]: one["replaced"] for one in run_json("budget", "list", *where)["budgets"]}
+    assert [len(changes) for changes in listed.values()] == [0, 0, 1]
+    refused = run("budget", "replace", "clinic", "--epsilon", "9", "--reason", "more", *where)
+    assert (refused.exit_code, "is the budget of a dataset" in refused.stderr) == (2, True)
+    assert run("ledger", "verify", *where).exit_code == 0

@@ -34,7 +34,7 @@ GROUPS = sorted(name for name, command in main.commands.items() if isinstance(co
 def test_the_commands_are_these():
     alone = ["account", "audit", "calibrate", "demo", "doctor", "explain", "figures", "init", "query", "tables"]
     nested = {
-        "budget": ["begin", "create", "list", "raise", "redeclare", "show"],
+        "budget": ["begin", "create", "list", "raise", "redeclare", "replace", "show"],
         "ledger": ["allow", "anchor", "backup", "export", "refund", "restore", "show", "verify"],
     }
     assert sorted(COMMANDS) == sorted(alone + [f"{group} {name}" for group in nested for name in nested[group]])

@@ -1,11 +1,14 @@
 """What still fits: the forecast agrees with the ledger, and names an ε that the ledger then takes."""
 
+import re
+from dataclasses import replace
+
 import psycopg
 import pytest
 
 import sitr
 from sitr.accounting import ApproximateDP, PureDP
-from sitr.errors import BudgetExceeded, LedgerUnavailable
+from sitr.errors import BudgetExceeded, LedgerUnavailable, NoSuchGuarantee
 from sitr.ledger import Budget, Ledger
 from sitr.query.planner import Target
 from sitr.session.room import largest
@@ -74,6 +77,53 @@ def test_a_delta_that_does_not_fit_and_an_empty_budget_are_told_apart():
     with clinic.database(content(epsilon=1.0)) as database:
         counted(database).release(epsilon=1.0)
         assert "at no price" in counted(database).forecast().advice(Target(9.0, 0.0))
+
+
+def advised(refused, ask):
+    """Take the advice of a refusal, as it stands."""
+    found = re.search(r"delta=([0-9.e-]+)", refused)
+    assert found, refused
+    return ask(delta=float(found[1].rstrip(".")))
+
+
+def test_advice_on_a_share_without_delta_works():
+    """Gaussian noise has no pure ε; groups that are found take a δ."""
+    shares = {"analysts": {"amina": {"epsilon": 0.5, "delta": 0}}}
+    declared = content(epsilon=5.0, delta=1e-5, **shares)
+    with clinic.database(declared) as database:
+        assert database.ledger.budget("clinic", analyst="amina").delta is None
+        many = {f"n{place}": sitr.sum("cost", bounds=(0, place + 1)) for place in range(30)}
+        question = database.table("visits").group_by("region").aggregate(**many)
+        assert question.explain(epsilon=0.2, delta=1e-6).plan.kind == "gaussian"
+        with pytest.raises((BudgetExceeded, NoSuchGuarantee)):
+            question.release(epsilon=0.2, delta=1e-6)
+        advised(question.forecast().advice(Target(0.2, 1e-6)), lambda delta: question.release(epsilon=0.2, delta=delta))
+        found = database.table("visits").group_by("ward").aggregate(n=sitr.count())
+        with pytest.raises(BudgetExceeded) as refused:
+            found.release(epsilon=0.2, delta=1e-8)
+        assert "sitr budget replace clinic --analyst amina --epsilon 0.5 --reason ..." in refused.value.do
+        share = replace(database.ledger.budget("clinic"), epsilon=0.5)
+        database.ledger.replace_share("clinic", share, reason="as advised", analyst="amina")
+        found.release(epsilon=0.1, delta=1e-8)
+
+
+def test_advice_on_a_delta_that_is_too_large_works():
+    with clinic.database(content(epsilon=1.0, delta=1e-6)) as database:
+        found = database.table("visits").group_by("ward").aggregate(n=sitr.count())
+        with pytest.raises(BudgetExceeded) as refused:
+            found.release(epsilon=0.1, delta=1e-3)
+        advised(refused.value.do, lambda delta: found.release(epsilon=0.1, delta=delta))
+
+
+def test_a_share_that_is_declared_without_delta_has_that_of_its_dataset():
+    shares = {"analysts": {"amina": {"epsilon": 0.5}, "badr": {"epsilon": 0.5, "delta": 1e-7}}}
+    shares["purposes"] = {"audit": {"epsilon": 0.25, "delta": 0}}
+    with clinic.database(content(epsilon=5.0, delta=1e-5, **shares)) as database:
+        promised = database.ledger.budgets()
+        deltas = {name.partition("/")[2]: budget.delta for name, budget in promised.items()}
+        assert deltas == {"": 1e-5, "analyst/amina": 1e-5, "analyst/badr": 1e-7, "purpose/audit": None}
+    with clinic.database(content(epsilon=5.0, analysts={"amina": {"epsilon": 0.5}})) as database:
+        assert database.ledger.budget("clinic", analyst="amina").delta is None
 
 
 def test_a_book_that_cannot_be_read_leaves_the_refusal_as_it_is(monkeypatch):

@@ -154,7 +154,7 @@ name_options = together(
 )
 limit_options = together(
     click.option("--epsilon", type=float, help="The limit on ε."),
-    click.option("--delta", type=float, help="The limit on δ; without it a limit on ε is pure."),
+    click.option("--delta", type=float, help="The limit on δ; without it ε is pure, and a share has its dataset's."),
     click.option("--rho", type=float, help="The limit on ρ of zero-concentrated privacy, in place of ε."),
 )
 

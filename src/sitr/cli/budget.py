@@ -19,6 +19,7 @@ from .words import speaking_options
 if TYPE_CHECKING:
     from ..ledger import Budget, Ledger, Statement
 
+HOW = ("raised", "replaced", "redeclared")  # a promise was changed
 PICTURES = (".svg", ".png")
 
 
@@ -53,20 +54,27 @@ def create(
 ) -> None:
     """Promise a limit on what is released of the dataset NAME; a book is begun if there is none.
 
-    With --analyst or --purpose it is a limit within that of the dataset, for the same people.
+    With --analyst or --purpose it is a limit within that of the dataset, for the same people; without --delta it has
+    the δ of the dataset, and --delta 0 makes it pure.
     """
     from ..ledger import Budget
 
     dataset, holder = named(name, analyst, purpose)
-    about: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    about |= {field: value for field, value in whom.items() if value is not None}
+    about: dict[str, Any] = {field: value for field, value in whom.items() if value is not None}
     if any(holder.values()):
         with open_book(which, anchor) as book:
-            _promise(book, dataset, dataclasses.replace(book.budget(dataset), **about), holder, as_json)
+            promise = _share(book.budget(dataset), epsilon, delta, rho, **about)
+            _promise(book, dataset, promise, holder, as_json)
         return
-    promise = Budget(**about)  # before a book is begun for it
+    promise = Budget(epsilon=epsilon, delta=delta, rho=rho, **about)  # before a book is begun for it
     with open_book(which, anchor, create=True) as book:
         _promise(book, dataset, promise, holder, as_json)
+
+
+def _share(whole: Budget, epsilon: float | None, delta: float | None, rho: float | None, **whom: Any) -> Budget:
+    """A share speaks of the same people as the whole, and has its δ unless told."""
+    kept = whole.delta if delta is None else delta
+    return dataclasses.replace(whole, epsilon=epsilon, delta=kept, rho=rho, **whom)
 
 
 def _promise(book: Ledger, dataset: str, promise: Budget, holder: dict[str, str | None], as_json: bool) -> None:
@@ -97,7 +105,7 @@ def begin(declaration: Path, as_json: bool) -> None:
         print_rows([*about.items()])
         print_table(("budget", "promise", "spent", "left", "changed"), [_line(record) for record in records])
     for other in others:
-        click.echo(f"{other} The book holds: sitr budget raise changes it.", err=True)
+        click.echo(other, err=True)
 
 
 @budget.command()
@@ -204,6 +212,37 @@ def raise_budget(
         _warn(promise)
 
 
+@budget.command()
+@name_options
+@limit_options
+@click.option("--reason", required=True, help="Why; every report shows it, with the date.")
+@book_options
+@speaking_options()
+def replace(
+    name: str,
+    analyst: str | None,
+    purpose: str | None,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    reason: str,
+    which: Named,
+    anchor: Path | None,
+    as_json: bool,
+) -> None:
+    """Give the share of an analyst, or of a purpose, other limits; what was spent under it stays spent.
+
+    A share is a limit within the promise of the dataset NAME, which stays as it is: so the new limits may be lower, or
+    of another kind. Without --delta the share has the δ of the dataset.
+    """
+    dataset, holder = named(name, analyst, purpose)
+    with open_book(which, anchor) as book:
+        promise = _share(book.budget(dataset), epsilon, delta, rho)
+        book.replace_share(dataset, promise, reason=reason, **holder)
+        _tell(book.statement(dataset, **holder), as_json)
+        _warn(promise)
+
+
 def _draw(picture: Path, statement: Statement) -> None:
     from ..report import write_burn_down
 
@@ -256,9 +295,9 @@ def _record(statement: Statement) -> dict[str, Any]:
 
 
 def _budget_records(book: Ledger) -> list[dict[str, Any]]:
-    from ..ledger.change import is_change
+    from ..ledger.change import WORDS, is_change
 
-    changed: dict[str, dict[str, list[dict[str, str]]]] = {kind: defaultdict(list) for kind in ("raise", "declare")}
+    changed: dict[str, dict[str, list[dict[str, str]]]] = {kind: defaultdict(list) for kind in WORDS}
     for entry in book.entries():
         if is_change(entry):
             about = {"at": entry.at, "reason": entry.record.get("reason", "")}
@@ -268,7 +307,8 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
         dataset, holder = named(name)
         spent, left = book.spent(dataset, **holder), book.remaining(dataset, **holder)
         about = {"name": name, "budget": dataclasses.asdict(promise), "promise": str(promise)}
-        changes = {"raised": changed["raise"][name], "redeclared": changed["declare"][dataset]}
+        of = {"raise": name, "replace": name, "declare": dataset}
+        changes = {how: changed[kind][of[kind]] for kind, how in WORDS.items()}
         records.append({**about, "spent": spent._asdict(), "remaining": left._asdict(), **changes})
     return records
 
@@ -276,5 +316,5 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
 def _line(record: dict[str, Any]) -> tuple[str, ...]:
     spent = percent(record["spent"]["share"], spent=True)
     left = percent(record["remaining"]["share"], spent=False)
-    dates = [f"{how} {change['at'][:10]}" for how in ("raised", "redeclared") for change in record[how]]
+    dates = [f"{how} {change['at'][:10]}" for how in HOW for change in record[how]]
     return record["name"], record["promise"], spent, left, ", ".join(dates)

@@ -294,6 +294,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "migrate": _migrate_words,
     "budget": _budget_words,
     "raise": _budget_words,
+    "replace": _budget_words,
     "declare": _terms_words,
     "reserve": _charge_words,
     "start": lambda record: "",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..display import shortened
 from .entry import Entry
 
-WORDS = {"raise": "raised", "declare": "redeclared"}
+WORDS = {"raise": "raised", "replace": "replaced", "declare": "redeclared"}
 LONGEST = 400  # characters of what changed in a report; all of it is in the entry
 
 
@@ -16,7 +16,8 @@ class Change(NamedTuple):
 
     Attributes:
         at: When.
-        kind: Of the entry: "raise", or "declare" where what the promise depends on was declared anew.
+        kind: Of the entry: "raise"; "replace", of a share; or "declare" where what the promise depends on was declared
+            anew.
         what: The new promise, or what is declared otherwise.
         reason: Why.
 
@@ -41,13 +42,13 @@ class Change(NamedTuple):
     @property
     def text(self) -> str:
         """When, to what, and why."""
-        what = f"to {self.what}" if self.kind == "raise" else f"({self.what})"
+        what = f"({self.what})" if self.kind == "declare" else f"{'by' if self.kind == 'replace' else 'to'} {self.what}"
         return f"on {self.at[:10]} {what}: {self.reason}"
 
 
 def is_change(entry: Entry) -> bool:
     """Whether an entry changes a promise; terms that are written down for the first time do not."""
-    return entry.kind == "raise" or (entry.kind == "declare" and "reason" in entry.record)
+    return entry.kind in ("raise", "replace") or (entry.kind == "declare" and "reason" in entry.record)
 
 
 def changed_terms(entry: Entry) -> Change:

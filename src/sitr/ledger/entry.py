@@ -26,7 +26,7 @@ DEEPEST_BODY = 50  # levels of JSON
 LONGEST_NUMBER = 250  # digits
 
 # What may happen. `open` is the first entry; an operation is reserved, started and committed, or refunded.
-KINDS = ("open", "migrate", "budget", "raise", "declare", "reserve", "start", "commit", "refund")
+KINDS = ("open", "migrate", "budget", "raise", "replace", "declare", "reserve", "start", "commit", "refund")
 
 
 class Head(NamedTuple):

@@ -50,10 +50,10 @@ class History:
         if not self._concerns(entry):
             return
         account = self._replay.accounts[self.name]
-        if entry.kind in ("budget", "raise"):
+        if entry.kind in ("budget", "raise", "replace"):
             promise, reason = account.keeper.budget.promise, entry.record.get("reason", "")
             self.promises.append((entry.at, promise, reason))
-            self.changes += [Change(entry.at, entry.kind, promise, reason)] if entry.kind == "raise" else []
+            self.changes += [Change(entry.at, entry.kind, promise, reason)] if is_change(entry) else []
         if entry.kind == "declare":
             self.declared[entry.record["declaration"]] = entry.record["version"], entry.at
             self.changes += [changed_terms(entry)] if is_change(entry) else []
@@ -99,7 +99,7 @@ class History:
             yield line_of(operation.reserved, operation.state, {self.name: left})
 
     def _concerns(self, entry: Entry) -> bool:
-        if entry.kind in ("budget", "raise"):
+        if entry.kind in ("budget", "raise", "replace"):
             return bool(entry.record["name"] == self.name)
         if entry.kind == "migrate":
             return self.name in entry.record.get("joined", {})

@@ -31,6 +31,7 @@ from .history import History
 from .journal import Line, journal
 from .keeper import Keeper
 from .opening import open_book
+from .replacement import replace_share
 from .replay import Replay
 from .request import Request
 from .reservation import reserve
@@ -219,6 +220,33 @@ class Ledger:
                 f"the budget {name!r} was raised by another at this moment.", do="look again."
             ) from None
         self._marked(raised)
+
+    def replace_share(
+        self, dataset: str, budget: Budget, *, reason: str, analyst: str | None = None, purpose: str | None = None
+    ) -> None:
+        """Give the share of an analyst, or of a purpose, other limits: lower ones, or of another kind.
+
+        What was charged to the share is counted again in the measure of the new limits, and stays spent, also if it is
+        more than they are; it is refunded to the dataset alone.
+
+        Raises:
+            InvalidArgument: It is no share; or what was charged to it has no price in the new limits.
+            UnknownName: There is no such share.
+
+        Privacy: a share is a limit within the dataset's promise, and no promise of its own; the dataset's stays.
+
+        Example:
+            >>> from sitr.accounting import Laplace
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=2.0, delta=1e-6))
+            >>> ledger.create_budget("clinic", Budget(epsilon=0.5), analyst="amina")
+            >>> grant = ledger.reserve("clinic", Laplace(noise_multiplier=4), analyst="amina")
+            >>> ledger.replace_share("clinic", Budget(epsilon=1.0), reason="a second study", analyst="amina")
+            >>> ledger.remaining("clinic", analyst="amina").value
+            0.75
+        """
+        name = key(dataset, analyst=analyst, purpose=purpose)
+        self._marked(replace_share(self.store, name, budget, _reason(reason)))
 
     def declare(self, terms: Terms, *, reason: str | None = None) -> bool:
         """Write down what the promise of a dataset depends on, as its owner; return whether anything was new.

@@ -26,9 +26,10 @@ def refusal(name: str, standing: Standing, event: Event) -> BudgetExceeded:
         Do: ...
     """
     filter = standing.filter
+    what = "limit within the promise of the dataset" if "/" in name else "promise"
     return BudgetExceeded(
         f"budget {name!r}: {'; '.join(_missing(filter.serving(event), event))}.",
-        why=f"its promise, {standing.budget}, is kept by stopping before it would break ({filter.theorem}).",
+        why=f"its {what}, {standing.budget}, is kept by stopping before it would break ({filter.theorem}).",
         do=fitting(standing, event),
     )
 

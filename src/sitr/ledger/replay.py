@@ -11,6 +11,7 @@ from ..accounting import Event
 from ..errors import InvalidRecord, LedgerDamaged, SitrError
 from .budget import block_kinds, check_share, keys
 from .entry import KINDS, Entry, canonical, sha256
+from .filters import covers
 from .joining import Joining
 from .keeper import Keeper
 from .request import units_of
@@ -31,11 +32,13 @@ class Account:
         keepers: Its promise and its filters, as created, and after every raise.
         whole: What was spent on the whole dataset, in units of each limit.
         blocks: What each block spent besides.
+        replaced: The version in which it was last replaced, as shares may be.
     """
 
     keepers: list[Keeper]
     whole: Vector
     blocks: dict[str, Vector] = field(default_factory=dict)
+    replaced: int = 0
 
     @property
     def keeper(self) -> Keeper:
@@ -92,6 +95,13 @@ class Account:
         self.whole = (told["whole"], *self.whole)
         self.blocks = {name: (told["blocks"][name], *used) for name, used in self.blocks.items()}
         self.keepers.append(self.keeper.joined())
+
+    def replace(self, keeper: Keeper, told: dict[str, Any]) -> None:
+        """Go on with other limits, of which so much is counted already."""
+        self.whole = tuple(told["whole"])
+        self.blocks = {name: tuple(used) for name, used in told["blocks"].items()}
+        self.keepers.append(keeper)
+        self.replaced = self.version
 
     def rescale(self, keeper: Keeper) -> None:
         """Go on in the units of other limits, rounded up."""
@@ -209,6 +219,41 @@ class Replay:
             raise Fault("the raised budget has another filter than the rules give it")
         account.rescale(keeper)
 
+    def _replace(self, entry: Entry, record: dict[str, Any]) -> None:
+        name, keeper = record["name"], Keeper.from_json(record["definition"])
+        dataset, account = name.partition("/")[0], self.accounts[name]
+        if name == dataset or not record["reason"]:
+            raise Fault("the budget of a dataset is only raised, and a share replaced with a reason")
+        check_share(self.accounts[dataset].keeper.budget, keeper.budget)
+        if not keeper.keeps_promise():
+            raise Fault(f"the filter of the share {name!r} allows more than it says")
+        counted = [record["whole"], *record["blocks"].values()]
+        if record["blocks"].keys() != account.blocks.keys() or {len(one) for one in counted} != {len(keeper.nothing)}:
+            raise Fault(f"it counts other blocks, or in other places, than the share {name!r} has")
+        if not all(_is_unit(units) for one in counted for units in one):
+            raise Fault("it counts less than nothing, or no whole number")
+        due = self.recounted(name, keeper) if self._recount else None
+        account.replace(keeper, record)
+        if due is not None and not (  # last: a share that counts too little was replaced all the same
+            all(map(covers, account.whole, due.whole))
+            and all(all(map(covers, account.blocks[block], used)) for block, used in due.blocks.items())
+        ):
+            raise Fault(f"it counts less than was charged to the share {name!r}")
+
+    def recounted(self, name: str, keeper: Keeper) -> Account:
+        """Return a budget with all that was charged to it and not refunded, in the measure of another keeper.
+
+        Raises:
+            NoSuchGuarantee: Something has no price there.
+        """
+        made = Account([keeper], keeper.nothing, dict.fromkeys(self.accounts[name].blocks, keeper.nothing))
+        for operation in self.operations.values():
+            record = operation.reserved.record
+            if operation.state != "refunded" and name in record["budgets"]:
+                blocks = tuple(record["blocks"]) if keeper.budget.parallel else ()
+                made.add(Charge(name, 1, keeper.units(event_of(record["event"])), keeper.ways, blocks))
+        return made
+
     def _declare(self, entry: Entry, record: dict[str, Any]) -> None:
         now = Recorded.of(entry).terms
         if now.dataset not in self.accounts or "/" in now.dataset:
@@ -305,6 +350,8 @@ def charges_of(record: dict[str, Any], keepers: dict[str, Keeper]) -> list[Charg
 
 
 def _today(charge: Charge, account: Account) -> Charge:
+    if charge.version < account.replaced:  # what was spent under a share that was replaced stays spent
+        return charge._replace(version=account.version, units=account.keeper.nothing)
     then = account.keepers[charge.version - 1]
     return charge._replace(version=account.version, units=then.rescaled(charge.units, account.keeper, up=False))
 

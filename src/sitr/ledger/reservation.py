@@ -8,6 +8,7 @@ from ..errors import (
     BudgetExceeded,
     ConnectionLost,
     LedgerUnavailable,
+    NoSuchGuarantee,
     NotPermitted,
     OperationTaken,
 )
@@ -41,7 +42,12 @@ def _charged(store: Store, budgets: Budgets, asked: Request) -> Entry:
     """Work out what is due, outside of any lock, and charge it; again, if a budget was changed meanwhile."""
     for _ in range(TRIES):
         keepers = budgets.keepers(asked)
-        charges = asked.charges(keepers)
+        try:
+            charges = asked.charges(keepers)
+        except NoSuchGuarantee:  # a share may have been replaced by one of another kind since it was read
+            budgets.forget()
+            keepers = budgets.keepers(asked)
+            charges = asked.charges(keepers)
         try:
             return store.reserve(asked.operation, asked.analyst, asked.body(charges), charges, asked.budgets)
         except Stale:

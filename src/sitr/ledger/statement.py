@@ -95,10 +95,18 @@ class Statement:
     def __str__(self) -> str:
         return "\n".join(f"{name:<10} {text}" for name, text in self.rows())
 
+    def _promise(self) -> list[tuple[str, str]]:
+        """What is promised, or, of a share, what it is limited to."""
+        at, first, _ = self.promises[0]
+        dataset = self.name.partition("/")[0]
+        if self.name == dataset:
+            return [("promise", str(self.budget)), ("promised", f"{first} on {at[:10]}")]
+        within = f"the promise of {dataset}: it is no promise of its own"
+        return [("limit", str(self.budget)), ("within", within), ("set", f"to {first} on {at[:10]}")]
+
     def rows(self) -> list[tuple[str, str]]:
         """Return names and what is said of them, rounded to the safe side."""
-        rows = [("budget", self.name), ("promise", str(self.budget))]
-        rows.append(("promised", f"{self.promises[0][1]} on {self.promises[0][0][:10]}"))
+        rows = [("budget", self.name), *self._promise()]
         rows += [("declared", f"in {name}, version {version}, on {at[:10]}") for name, version, at in self.declared]
         rows += [(change.verb, change.text) for change in self.changes]
         rows += [("spent", amount_text(self.spent, spent=True)), ("left", amount_text(self.remaining, spent=False))]

@@ -34,6 +34,7 @@ from ..errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
 from . import migration, schema
 from .connections import Connections, Unreached
 from .entry import BEFORE_ALL, Entry, Head, sealed
+from .replay import Account
 from .totals import Charge, Total, Vector, less, peak
 
 T = TypeVar("T")
@@ -223,6 +224,25 @@ class Store(ABC):
             for row in connection.execute(select(schema.block).where(schema.block.c.budget == name)).all():
                 self._set_block(connection, name, row.block, rescale(row.used))
             return self._append(connection, "raise", None, None, body)
+
+    def replace_budget(self, name: str, known: Account, made: Account, body: str) -> Entry:
+        """Replace the definition of a budget, and all that is counted of it.
+
+        Raises:
+            Stale: It is not what is known of it any more.
+        """
+        with self.transaction() as connection:
+            (total,) = self._totals(connection, [name])
+            rows = connection.execute(select(schema.block).where(schema.block.c.budget == name)).all()
+            blocks = {row.block: row.used for row in rows}
+            if (total.version, total.whole, blocks) != (known.version, known.whole, known.blocks):
+                raise Stale
+            changed = {"version": total.version + 1, "body": made.keeper.to_json()}
+            changed |= {"whole": made.whole, "peak": made.peak}
+            connection.execute(update(schema.budget).where(schema.budget.c.name == name), changed)
+            for block, used in made.blocks.items():
+                self._set_block(connection, name, block, used)
+            return self._append(connection, "replace", None, None, body)
 
     def declare(self, body: str, known: int) -> Entry:
         """Write terms down.

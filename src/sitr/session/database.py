@@ -257,13 +257,17 @@ def create_budgets(declared: Declaration, ledger: Ledger) -> None:
 
 
 def declared_budgets(declared: Declaration) -> dict[str, tuple[str, dict[str, str], Budget]]:
-    """Return all declared budgets by name: of which dataset, whose share, and the promise; datasets before shares."""
+    """Return all declared budgets by name: of which dataset, whose share, and the promise; datasets before shares.
+
+    A share that is declared without a δ has that of its dataset; `delta = 0` asks for a pure one.
+    """
     found: dict[str, tuple[str, dict[str, str], Budget]] = {}
     for dataset, limits in declared.budgets.items():
         found[dataset] = (dataset, {}, _budget(declared, f"budgets.{dataset}", limits))
+        whole = {"delta": limits["delta"]} if "delta" in limits else {}  # of a share too, unless it has its own
         for share, holder in (("analysts", "analyst"), ("purposes", "purpose")):
             for who, its in limits.get(share, {}).items():
-                promise = _budget(declared, f"budgets.{dataset}.{share}.{who}", its)
+                promise = _budget(declared, f"budgets.{dataset}.{share}.{who}", {**whole, **its})
                 found[f"{dataset}/{holder}/{who}"] = (dataset, {holder: who}, promise)
     return found
 

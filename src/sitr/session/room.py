@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..accounting import Event
 from ..display import percent
 from ..errors import SitrError
+from ..ledger import Budget
+from ..ledger.standing import Standing
 from ..query.explanation import NO_FIT
 from ..query.planner import Target, plan
 from ..query.query import Query
@@ -51,29 +53,54 @@ class Forecast:
 
     def affordable(self, target: Target) -> float | None:
         """Return the largest ε, or ρ, of three digits that fits, in the place of one that does not; None: none does."""
+        measure = "rho" if target.epsilon is None else "epsilon"
+        most = target.epsilon or target.rho or 1.0
+        return largest(lambda amount: self._fits(replace(target, **{measure: amount})), most)
 
-        def fits(amount: float) -> bool:
-            try:
-                event = self._event(replace(target, **{"rho" if target.epsilon is None else "epsilon": amount}))
-            except SitrError:  # so little that its noise cannot be drawn
-                return False
-            return all(room.admits(event) for room in self.rooms.values())
-
-        return largest(fits, target.epsilon or target.rho or 1.0)
+    def _fits(self, target: Target) -> bool:
+        try:
+            event = self._event(target)
+        except SitrError:  # so little that its noise cannot be drawn, or no δ where it takes one
+            return False
+        return all(room.admits(event) for room in self.rooms.values())
 
     def advice(self, target: Target) -> str:
         """Say how much of a question that does not fit is paid for by what is left."""
         found = self.affordable(target)
         if found is not None:
             return f"what is left pays for {'ρ' if target.epsilon is None else 'ε'} = {found:g} of this question."
+        if target.delta and self._fits(replace(target, delta=0.0)):
+            return "ask for it without a δ: it fits with delta=0."
+        delta = largest(lambda amount: self._fits(replace(target, delta=amount)), target.delta or 1.0)
+        if delta is not None:
+            return f"ask for a smaller δ: it fits with delta={delta:g}."
         mass = self._event(target).infinite_mass
-        if any(mass > room.remaining.delta for room in self.rooms.values()):
-            return "its δ does not fit, whatever its ε: ask for a smaller δ, or declare what is grouped by."
-        return "at no price does this question fit into what is left; an owner may raise the budget."
+        short = [name for name, room in self.rooms.items() if mass > room.remaining.delta]
+        if short:
+            return f"its δ does not fit, whatever its ε: declare what is grouped by{_given_delta(short, self.rooms)}."
+        full = [name for name, room in self.rooms.items() if not room.admits(self._event(target))]
+        return f"at no price does this question fit into what is left; an owner may raise the budget {full[0]}."
 
     def _event(self, target: Target) -> Event:
         facts = self.database.facts(self.query.relation)
         return plan(self.query, self.database.declared, target, facts).event
+
+
+def _given_delta(short: list[str], rooms: Mapping[str, Standing]) -> str:
+    """What an owner can do for shares that have no δ at all, where the dataset has one."""
+    for name in short:
+        dataset, _, holder = name.partition("/")
+        if holder and not rooms[name].budget.delta and rooms[dataset].budget.delta:
+            whose = " ".join(f"--{holder}".split("/", 1))
+            limits = " ".join(f"--{limit} {value:g}" for limit, value in _limits(rooms[name].budget))
+            return (
+                f"; or let its owner give this share a δ: sitr budget replace {dataset} {whose} {limits} --reason ..."
+            )
+    return ""
+
+
+def _limits(share: Budget) -> list[tuple[str, float]]:
+    return [(name, value) for name in ("epsilon", "rho") if (value := getattr(share, name)) is not None]
 
 
 def largest(fits: Callable[[float], bool], most: float) -> float | None:

@@ -160,7 +160,7 @@ url = {_text(url)}  # a file beside this one, or postgresql://user@host/database
 [budgets.{name}]
 epsilon = 0  # {TO_FILL_IN}: such as 1.0
 # delta = 1e-6  # the chance that epsilon does not hold; groups that are not listed below cannot be found without it
-# analysts.amina = {{ epsilon = 0.5 }}  # a share within the budget; of a purpose: purposes.audit = {{ epsilon = 0.1 }}
+# analysts.amina = {{ epsilon = 0.5 }}  # a share within the budget, at its δ; of a purpose: purposes.audit = {{ ... }}
 """
 
 
