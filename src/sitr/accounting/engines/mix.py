@@ -118,6 +118,11 @@ class Mix:
         return min((loss.tilt_limit for loss, _ in self.parts), default=math.inf)
 
     @cached_property
+    def tuning(self) -> float:
+        """About how many multiplications it takes to find a tilt of large groups, beyond what any takes."""
+        return math.fsum(loss.tuning for loss, _ in self.parts)
+
+    @cached_property
     def kinks(self) -> tuple[float, ...]:
         """Tilts at which a claimed Rényi curve has a corner, where its best bound often lies."""
         return tuple(order - 1 for loss, _ in self.parts for order in loss.orders)

@@ -156,7 +156,7 @@ def _numerical(mix: Mix, delta: Finite, floor: float, purse: Purse) -> Found[flo
         return _solved(AtomSum(*few), delta, 1.0)
     c = min(best_tilt(mix, log_delta), mix.tilt_limit)
     found = Found(0.0, _chernoff_at(mix, [c], log_delta), "Chernoff")
-    if purse.settles(found):
+    if purse.settles(found) or not purse.tunes(mix):
         return found
     start, log_main = _saddle_guess(mix, c, log_delta)
     on_lattice = lattice_sum(mix, c, log_main)
@@ -227,7 +227,7 @@ def _harder(mix: Mix, found: Found[float], delta: Finite, purse: Purse) -> Found
     log_delta, goal = math.log(delta), GOAL
     for _ in range(2):
         middle = (found.lower + found.upper) / 2
-        line = attempt(partial(_saddle_line, mix, middle, log_delta, goal), purse)
+        line = attempt(partial(_saddle_line, mix, middle, log_delta, goal), purse) if purse.tunes(mix) else None
         if line is None:
             break
         found = found.meet(_on_line(line, middle, delta))
@@ -283,6 +283,8 @@ def candidates(mix: Mix, epsilon: float, purse: Purse) -> Iterator[Bounds]:
     if few is not None and few[0].losses.size <= FEW:
         yield AtomSum(*few)
         return
+    if not purse.tunes(mix):
+        return
     c = min(saddle_tilt(mix, epsilon), mix.tilt_limit)
     log_main = _log_main(mix, c)
     on_lattice = lattice_sum(mix, c, log_main)
@@ -300,13 +302,13 @@ def candidates(mix: Mix, epsilon: float, purse: Purse) -> Iterator[Bounds]:
         yield line
     jump = sum(n * float(loss.profile(np.float64(epsilon))) for loss, n in rare_laws(mix)) if rare else 0.0
     for way in (split_at, gated_at) if 0 < jump < 1 else ():
-        single = attempt(partial(way, mix, epsilon, math.log(jump)), purse)
+        single = attempt(partial(way, mix, epsilon, math.log(jump)), purse) if purse.tunes(mix) else None
         if single is not None:
             yield single
 
 
 def _cut_if_hidden(mix: Mix, c: float, epsilon: float) -> Bounds | None:
     """Cut the largest steps off where the tilted law lies so far above δ that a plain line would not see it."""
-    rough = rough_log_delta(mix, epsilon)
-    hidden = float(mix.log_mgf(c)) - c * epsilon - rough > HIDDEN
-    return cut_at(mix, epsilon, rough) if hidden else None
+    least = float(mix.log_mgf(c)) - c * epsilon - HIDDEN
+    rough = rough_log_delta(mix, epsilon, min(least, -1e-3))
+    return None if rough is None else cut_at(mix, epsilon, rough)

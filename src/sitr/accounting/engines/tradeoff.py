@@ -17,7 +17,7 @@ from .ways import ENOUGH, Purse
 
 MOST_QUESTIONS = 60  # evaluations of the profile for one type-I error
 MOST_TUNINGS = 6
-TILTS = 65
+TILTS = 17
 STALLED = 8  # so many questions without progress are enough
 ROUNDING = 1e-15
 NEAR = 1e-5  # how near to the minimum, relative to its ε, the first points come
@@ -33,10 +33,13 @@ def power_of_orders(mixes: list[Mix], x: float, work: float = 2 * ENOUGH) -> Fou
             return Found(1.0, 1.0, "infinite-loss mass")
         lower, upper = max(mix.failure.lower for mix in mixes), max(mix.failure.upper for mix in mixes)
         return Found(lower, upper, "infinite-loss mass")
-    first, second = mixes[0], mixes[-1]
+    work = work / 2 if any(mix.tuning for mix in mixes) else work  # tilts take as long again
+    purse = Purse(work)
+    first, second = (_Order(mix) for mix in mixes) if len(mixes) > 1 else 2 * (_Order(mixes[0]),)
     if second is first:
-        return _power(first, first, x, Purse(work))
-    return _power(first, second, x, Purse(work / 2)).worst(_power(second, first, x, Purse(work / 2)))
+        return _power(_Profile(first, first, purse), x)
+    found = _power(_Profile(first, second, Purse(work / 2, whole=purse)), x)  # what one does not use is for the other
+    return found.worst(_power(_Profile(second, first, purse), x))
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,14 @@ class _Point:
     upper: float
 
 
-def _power(forward: Mix, backward: Mix, x: float, purse: Purse) -> Found[float]:
+def _power(profile: _Profile, x: float) -> Found[float]:
     """The power is min over y = e^ε > 0 of h(y) = δ(y) + xy, convex: any y bounds it from above.
 
     From below, the chord through two points, continued, lies under h beyond them. Where two such chords meet is the
     next point to ask: at a kink they meet in it, and elsewhere they close in on the minimum.
     """
-    profile = _Profile(forward, backward, purse)
+    forward, backward = profile.forward.mix, profile.backward.mix
+    profile.purse.tunes(forward)
     start = _start(forward, x)
     low = -min(max(backward.largest, 0.0), 5.0)
     top = forward.largest * (1 + ROUNDED) if forward.largest > 0 else forward.largest  # where no finite loss is left
@@ -155,47 +159,61 @@ class _Tilts:
         return Finite(0.0)
 
 
+class _Order:
+    """δ of the finite losses of one order, by bounds that are tuned where they are needed."""
+
+    def __init__(self, mix: Mix) -> None:
+        self.mix = mix
+        self.tuned: dict[float, Bounds] = {}
+
+    def tune(self, epsilon: float, purse: Purse) -> bool:
+        """Take bounds that are best at ε ≥ 0; false where that is nothing new, or nothing is left to pay for it."""
+        where = min(max(epsilon, 1e-6), self.mix.largest * 0.999)
+        if where in self.tuned or len(self.tuned) >= MOST_TUNINGS or (self.tuned and purse.left <= 0):
+            return False
+        bounds = next(candidates(self.mix, where, purse), None)
+        if bounds is None and self.tuned:
+            return False
+        self.tuned[where] = bounds or _Tilts(self.mix, where)
+        return True
+
+    def finite(self, epsilon: float, purse: Purse) -> Found[Finite]:
+        """Bracket δ of finite losses at ε ≥ 0, by the bounds that were tuned nearest to it."""
+        mix = self.mix
+        if epsilon >= mix.largest:
+            return Found(Finite(0.0), Finite(max(mix.largest * (1 + ROUNDED) - epsilon, 0.0)), "largest loss")
+        top = math.exp(mix.log_top_mass) * -math.expm1(epsilon - mix.largest) * (1 - 1e-12)  # the atom there alone
+        if not self.tuned:
+            self.tune(epsilon, purse)
+        bounds = self.tuned[min(self.tuned, key=lambda where: abs(where - epsilon))]
+        purse.asks(bounds)
+        lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(epsilon), bounds.upper(epsilon)))
+        return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)
+
+
 class _Profile:
     """δ_PQ on the whole real line: below 0 by duality, δ_PQ(-ε) = 1 - e^-ε + e^-ε δ_QP(ε)."""
 
-    def __init__(self, forward: Mix, backward: Mix, purse: Purse) -> None:
-        self.forward, self.backward = forward, backward
-        self.tuned: dict[bool, dict[float, Bounds]] = {True: {}, False: {}}
-        self.purse, self.pays = purse, True
+    def __init__(self, forward: _Order, backward: _Order, purse: Purse) -> None:
+        self.forward, self.backward, self.purse = forward, backward, purse
+
+    @property
+    def pays(self) -> bool:
+        return self.purse.left > 0
+
+    def _order(self, epsilon: float) -> _Order:
+        return self.forward if epsilon >= 0 else self.backward
 
     def tune(self, epsilon: float) -> bool:
-        """Take bounds that are best at ε; false where that is nothing new, or nothing is left to pay for it."""
-        mix, tuned = self._order(epsilon)
-        where = min(max(abs(epsilon), 1e-6), mix.largest * 0.999)
-        if where in tuned or len(tuned) >= MOST_TUNINGS:
-            return False
-        tuned[where] = next(candidates(mix, where, self.purse), None) or _Tilts(mix, where)
-        return True
-
-    def _order(self, epsilon: float) -> tuple[Mix, dict[float, Bounds]]:
-        return (self.forward, self.tuned[True]) if epsilon >= 0 else (self.backward, self.tuned[False])
+        """Take bounds that are best at ε; false where there are none to take."""
+        return self._order(epsilon).tune(abs(epsilon), self.purse)
 
     def point(self, epsilon: float, x: float) -> _Point:
-        """Return the bracket of h at ε, by the bounds that were tuned nearest to it."""
-        mix, _ = self._order(epsilon)
-        size = abs(epsilon)
-        delta = mix.failure.total(self._finite(epsilon))
+        """Return the bracket of h at ε."""
+        order, size = self._order(epsilon), abs(epsilon)
+        delta = order.mix.failure.total(order.finite(size, self.purse))
         ends = []
         for value, rounding in ((delta.lower, 1 - ROUNDING), (delta.upper, 1 + ROUNDING)):
             dual = value if epsilon >= 0 else -math.expm1(-size) + math.exp(-size) * value
             ends.append((dual + x * math.exp(epsilon)) * rounding)
         return _Point(math.exp(epsilon), ends[0], ends[1])
-
-    def _finite(self, epsilon: float) -> Found[Finite]:
-        """Bracket δ of finite losses at |ε|, of the order that ε belongs to."""
-        mix, tuned = self._order(epsilon)
-        size = abs(epsilon)
-        if size >= mix.largest:
-            return Found(Finite(0.0), Finite(max(mix.largest * (1 + ROUNDED) - size, 0.0)), "largest loss")
-        top = math.exp(mix.log_top_mass) * -math.expm1(size - mix.largest) * (1 - 1e-12)  # the atom there alone
-        if not tuned:
-            self.tune(epsilon)
-        bounds = tuned[min(tuned, key=lambda where: abs(where - size))]
-        self.pays = self.purse.asks(bounds)
-        lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
-        return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)
