@@ -381,6 +381,19 @@ def test_the_conversion_of_a_curve_is_at_its_best_order_and_for_the_worst_law():
         assert best * (1 - 1e-3) <= found.upper <= best * (1 + 1e-6)
 
 
+def test_an_order_that_costs_less_and_a_target_that_is_far_are_not_looked_at_more_closely(monkeypatch):
+    enough = []
+    monkeypatch.setattr(solve, "_chernoff", lambda mix, delta, tolerance, enough=0.0: enough_for(mix, enough))
+
+    def enough_for(mix, value):
+        enough.append(value)
+        return 3.0 if mix is LARGE else 0.5
+
+    assert epsilon_of_orders([LARGE, SMALL], 1e-5, only_chernoff=True).upper == 3.0
+    assert epsilon_of_orders([SMALL, LARGE], 1e-5, only_chernoff=True, purse=Purse(limit=1.25)).upper == 3.0
+    assert enough == [0.0, 3.0, 1.0, 1.0]
+
+
 def test_each_question_is_paid_from_its_own_purse_and_from_that_of_all(monkeypatch):
     paid = []
     monkeypatch.setattr(solve, "_finite_epsilon", lambda mix, delta, floor, purse: paid.append(purse))

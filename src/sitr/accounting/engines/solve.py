@@ -25,7 +25,7 @@ from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kap
 from .near import gated_at
 from .rare import rare_laws
 from .split import split_at
-from .ways import ENOUGH, RARE, Purse, attempt, narrowed_by_ways, truncated
+from .ways import ENOUGH, FAR, RARE, Purse, attempt, narrowed_by_ways, truncated
 
 ROUNDED = 2.0**-50  # by how much a sum of largest losses may be rounded
 LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely, and is never said to be 0
@@ -45,14 +45,21 @@ def epsilon_of_orders(
     """
     purse = Purse(4 * ENOUGH) if purse is None else purse
     if only_chernoff:
-        found = [Found(0.0, _chernoff(mix, delta, FINE), "Rényi conversion") for mix in mixes]
-        return max(found, key=lambda f: f.upper)
+        return Found(0.0, _converted(mixes, delta, purse), "Rényi conversion")
     worst = epsilon_of(mixes[0], delta, purse=purse, ends=ends)
     for mix in mixes[1:]:
         if purse.limit is not None and worst.upper > purse.limit:
             break  # no other order makes a search content
         if _chernoff(mix, delta, enough=worst.lower) > worst.lower:
             worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0, purse, ends))
+    return worst
+
+
+def _converted(mixes: list[Mix], delta: Total, purse: Purse) -> float:
+    """Bound ε by the Rényi curves of all orders; an order that costs less than another need not be known closely."""
+    worst, far = 0.0, 0.0 if purse.limit is None else purse.limit / FAR
+    for mix in mixes:
+        worst = max(worst, _chernoff(mix, delta, FINE, enough=max(worst, far)))
     return worst
 
 
