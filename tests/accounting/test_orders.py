@@ -15,7 +15,8 @@ from sitr.accounting import (
     RandomizedResponse,
     ZeroConcentrated,
 )
-from sitr.accounting.orders import Orders
+from sitr.accounting.engines.ways import Purse
+from sitr.accounting.orders import MADE, Orders
 from sitr.errors import NoSuchGuarantee
 
 SAMPLED = PoissonSampled(RandomizedResponse(0.8), 0.1)
@@ -120,3 +121,14 @@ def test_sampled_selections_have_a_close_lower_end():
 def test_selections_of_any_range_are_bracketed(e0):
     found = (Exponential(e0) * 3).delta(e0)
     assert 0 <= found.lower <= found.upper <= 1
+
+
+def test_the_laws_of_a_sample_are_paid_for_once_and_so_are_those_of_samples_in_it():
+    inner = PoissonSampled(Gaussian(1.0) + Laplace(2.0), 0.1)
+    outer = PoissonSampled(inner + Laplace(3.0), 0.2)
+    purse = Purse(10 * MADE)
+    for _ in range(2):
+        orders(outer + Laplace(1.0))._buy_laws(purse)
+        assert purse.left == 7 * MADE  # one order inside, as both are equal there, and two outside
+    orders(inner + Laplace(1.0))._buy_laws(purse)
+    assert purse.left == 7 * MADE

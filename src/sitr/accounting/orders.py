@@ -21,6 +21,7 @@ from .losses.gaussian import GaussianLoss
 from .losses.law import UNIT, LaterPair, Pair, rounded_up
 from .losses.pairs import two_point_pair
 from .losses.sampled_curve import SampledCurve, log_ratio
+from .losses.sampled_discrete import SampledDiscreteLoss
 from .parts import Parts
 from .renyi import Claim, bad_outcome_bound, implied_pair
 from .sampled_mix import SampledMix
@@ -30,7 +31,7 @@ WHOLE = 4 * ENOUGH  # what all that is asked for one answer may cost: both order
 UPPER = 0.7  # of it: what the upper end may take
 TAIL = WHOLE / 4  # what the tail of one law may cost, in both orders
 CURVES = 6e7  # multiplications, about, that Chernoff's bound takes by the Rényi curves of samples and claims
-MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
+MADE = 4e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
 MOST_LAWS = 8  # of samples of several events, each made in a tenth of a second
 SHARES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of a family of pairs: which costs most, a question says
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
@@ -168,7 +169,7 @@ class Orders:
         if self._known_at_once and self.exact:
             return epsilon_of_orders(self._leading, delta, purse=purse)
         purse.spend(CURVES)
-        upper = epsilon_of_orders(self.all, delta, only_chernoff=True)
+        upper = epsilon_of_orders(self.all, delta, only_chernoff=True, purse=purse)
         if self.pairs and purse.left > 0 and not purse.settles(upper):
             self._buy_laws(purse)
             upper = _smaller(epsilon_of_orders(self.above, delta, purse=purse), upper)
@@ -186,12 +187,8 @@ class Orders:
 
     def _buy_laws(self, purse: Purse) -> None:
         """Pay for laws that have to be made: those of a sample once for all rates."""
-        curves = [pair.renyi.forward for pair, _ in self.pairs if isinstance(pair, LaterPair) and pair.renyi]
-        for curve in curves:
-            if isinstance(curve, SampledMix):
-                purse.buys(curve.parts, MADE * (1 if curve.forward.parts == curve.backward.parts else 2))
-            if isinstance(curve, BatchMix):
-                purse.buys(curve.parts, MADE * len(curve.removed))
+        for pair, _ in self.pairs:
+            _buy_laws(pair, purse)
         if self.claims:
             purse.buys(tuple(self.claims), MADE)
 
@@ -234,12 +231,13 @@ class Orders:
         Its remove order leads: δ(ε) = q δ'(ln(1 + (e^ε - 1)/q)) for ε ≥ 0, δ' that of what is inside (THEORY 2.7). Of
         a batch that is the profile, whatever is inside (THEORY 2.8).
         """
-        if self.claims or len(self.pairs) != 1 or self.pairs[0][1] != 1:
+        if not self._is_single:
             return None
-        curves = self.pairs[0][0].renyi
-        if curves is not None and isinstance(curves.forward, BatchMix):
+        pair = self.pairs[0][0]
+        curves = pair.renyi or pair
+        if isinstance(curves.forward, BatchMix):
             return Orders(curves.forward.parts), curves.forward.q
-        if curves is None or not curves.leads or not isinstance(curves.forward, (SampledCurve, SampledMix)):
+        if not curves.leads or not isinstance(curves.forward, (SampledCurve, SampledMix, SampledDiscreteLoss)):
             return None
         inside = Orders(curves.forward.parts)
         return (inside, curves.forward.q) if len(inside.beneath) == 1 else None
@@ -327,6 +325,18 @@ class Orders:
 def _before_sampling(epsilon: float, q: float) -> float:
     """Return ln(1 + (e^ε - 1)/q), which sampling at rate q makes ε of."""
     return math.log1p(math.expm1(epsilon) / q) if epsilon < 600 + math.log(q) else epsilon - math.log(q)
+
+
+def _buy_laws(part: Pair | Claim, purse: Purse) -> None:
+    """Pay for the laws of a sample or a batch of several events, and of such among these."""
+    curve = part.renyi.forward if isinstance(part, LaterPair) and part.renyi else None
+    if isinstance(curve, (SampledMix, BatchMix)):
+        for inner, _ in curve.parts:
+            _buy_laws(inner, purse)
+    if isinstance(curve, SampledMix):
+        purse.buys(curve.parts, MADE * (1 if curve.forward.parts == curve.backward.parts else 2))
+    if isinstance(curve, BatchMix):
+        purse.buys(curve.parts, MADE * len(curve.removed))
 
 
 def _mixes(parts: list[tuple[Pair, int]]) -> list[Mix]:

@@ -27,8 +27,8 @@ from .renyi import Claim, implied_pair
 from .sampled_mix import SampledMix
 
 POINTS = 400  # where a composed profile is sampled before it is thinned
-BLOCKS = 45  # of neighbouring points, each with one line
-WORK = 5e8  # multiplications for all of them, in both orders, at most
+BLOCKS = 20  # of neighbouring points, each with one line
+WORK = 2e8  # multiplications for all of them, in both orders, at most
 GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000

@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from ..accounting import Event
+from ..accounting.filters import covers
 from ..errors import InvalidRecord, LedgerDamaged, SitrError
 from .budget import block_kinds, check_share, keys
 from .entry import KINDS, Entry, canonical, sha256
-from .filters import covers
 from .joining import Joining
 from .keeper import Keeper
 from .request import units_of

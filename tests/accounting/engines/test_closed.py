@@ -8,6 +8,7 @@ from mpmath import mp, mpf
 from sitr.accounting import Exponential, Gaussian, Laplace, PoissonSampled, RandomizedResponse
 from sitr.accounting.engines.closed import closed_form
 from sitr.accounting.engines.mix import Mix
+from sitr.accounting.losses.sampled import SampledGaussianLoss
 
 
 def form(event):
@@ -88,8 +89,41 @@ def test_the_law_of_a_group_is_held_as_far_as_its_epsilon_is_blurred():
     bounds = form(PoissonSampled(Gaussian(5.0), 1e-4).group(100))
     ((loss, _),) = bounds.mix.parts
     for epsilon in (0.5, 2.0):
-        assert bounds.upper(epsilon) >= loss.profile(epsilon - loss.blur)
-        assert bounds.lower(epsilon) <= loss.profile(epsilon + loss.blur)
+        assert bounds.upper(epsilon) >= loss.profile(epsilon - loss.blur(epsilon))
+        assert bounds.lower(epsilon) <= loss.profile(epsilon + loss.blur(epsilon))
+
+
+def sampled_delta(loss, epsilon):
+    """δ of a sampled group in one order: two probabilities at the place where the loss is ε, which is bisected for."""
+    sigma, q, sign = mpf(loss.sigma), mpf(loss.sampling_prob), 1 if loss.removes else -1
+    weights = [mp.binomial(loss.steps, j) * q**j * (1 - q) ** (loss.steps - j) for j in range(loss.steps + 1)]
+
+    def log_ratio(place):  # in units of the variance, from the middle of the first two normals
+        moves = (mp.exp(j * place - mpf(j * (j - 1)) / (2 * sigma**2)) for j in range(loss.steps + 1))
+        return mp.log(mp.fsum(w * move for w, move in zip(weights, moves, strict=True)))
+
+    low, high = mpf(-1000), mpf(1000)
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_ratio(middle) < sign * mpf(epsilon) else (low, middle)
+    x = low * sigma**2 + mpf(1) / 2
+    plain = mp.ncdf(-sign * x / sigma)
+    mixed = mp.fsum(w * mp.ncdf(sign * (j - x) / sigma) for j, w in enumerate(weights))
+    return mixed - mp.exp(epsilon) * plain if loss.removes else plain - mp.exp(epsilon) * mixed
+
+
+@pytest.mark.parametrize(("sigma", "q"), [(1.0, 0.01), (0.01, 0.3), (1e-4, 1e-3), (40.0, 0.97), (3.0, 1e-7)])
+@pytest.mark.parametrize("size", [1, 2, 20])
+@pytest.mark.parametrize("share", [1e-6, 0.4, 0.999])
+def test_both_orders_of_a_sampled_group_are_closed_forms(sigma, q, size, share):
+    for removes in (True, False):
+        loss = SampledGaussianLoss(sigma, q, removes, size)
+        epsilon, found = share * min(loss.largest, 20.0), closed_form(Mix.of([(loss, 1)]))
+        with mp.workdps(60):
+            exact = sampled_delta(loss, epsilon)
+            assert found.lower(epsilon) <= exact <= max(found.upper(epsilon), 1e-300)  # less is not looked at
+        if exact > 1e-300:
+            assert found.upper(epsilon) - found.lower(epsilon) <= 1e-6 * exact
 
 
 def test_nothing_costs_nothing():

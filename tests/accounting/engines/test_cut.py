@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sitr.accounting.engines.cut import cut_at, truncated_epsilon
+from sitr.accounting.engines.cut import LEAST, cut_at, rough_log_delta, truncated_epsilon
 from sitr.accounting.engines.mix import Mix, best_tilt, chernoff_epsilon
 from sitr.accounting.engines.solve import epsilon_of
 from sitr.accounting.losses.atoms import two_point
@@ -46,6 +46,15 @@ def test_truncation_bounds_epsilon_better_than_chernoff_alone(sigma, q, count, d
     assert epsilon_of(mix, delta).lower <= bound
     plain = chernoff_epsilon(mix, best_tilt(mix, math.log(delta)), math.log(delta))
     assert bound <= 1.1 * plain
+
+
+def test_a_rough_delta_is_found_if_it_is_small():
+    mix, epsilon = mix_of(1.0, 1e-5, 10), 3.0
+    rough = rough_log_delta(mix, epsilon, -1e-3)
+    assert truncated_epsilon(mix, math.exp(rough + 0.5)) <= epsilon < truncated_epsilon(mix, math.exp(rough))
+    assert rough_log_delta(mix, epsilon, rough + 3.0) == pytest.approx(rough, abs=0.5)
+    assert rough_log_delta(mix, epsilon, rough - 1.0) is None
+    assert rough_log_delta(mix, epsilon, LEAST) is None
 
 
 @pytest.mark.parametrize("others", [(two_point(0.25, 0.0).forward, 1), (IntervalLoss.laplace(44.0), 1), None])

@@ -53,3 +53,18 @@ def test_chernoff_is_above_the_gaussian_truth(epsilon):
 def test_the_minimum_is_found_from_anywhere(where, start):
     found = minimise(lambda c: math.log(c / where) ** 2, start, 1e-4)
     assert found == pytest.approx(where, rel=1e-3)
+
+
+def test_a_minimum_is_not_looked_for_below_what_is_enough():
+    asked = []
+
+    def height(c):
+        asked.append(c)
+        return math.log(c / 300) ** 2
+
+    for enough, most in ((100.0, 1), (0.3, 14), (-math.inf, 60)):
+        asked.clear()
+        found = minimise(height, 1.0, 1e-9, enough)
+        assert len(asked) <= most
+        assert height(found) <= max(enough, 1e-12)
+    assert len(asked) > 14

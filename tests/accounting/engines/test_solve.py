@@ -149,7 +149,8 @@ def test_the_main_term_is_near_the_truth_where_c_is_the_saddle(m, c):
 def test_steps_are_cut_off_where_the_tilted_law_hides_delta(monkeypatch, above, hidden):
     mix, c, epsilon = Mix.of([(pairs.sampled_gaussian_pair(1.0, 1e-3).forward, 10)]), 3.0, 5.0
     seen = float(mix.log_mgf(c)) - c * epsilon
-    monkeypatch.setattr(solve, "rough_log_delta", lambda *_: seen - HIDDEN - above)
+    rough = seen - HIDDEN - above
+    monkeypatch.setattr(solve, "rough_log_delta", lambda mix, epsilon, most: rough if rough <= most else None)
     assert (_cut_if_hidden(mix, c, epsilon) is not None) == hidden
 
 
@@ -378,6 +379,19 @@ def test_the_conversion_of_a_curve_is_at_its_best_order_and_for_the_worst_law():
     for mixes in ([SMALL, LARGE], [LARGE, SMALL]):
         found = epsilon_of_orders(mixes, 1e-5, only_chernoff=True)
         assert best * (1 - 1e-3) <= found.upper <= best * (1 + 1e-6)
+
+
+def test_an_order_that_costs_less_and_a_target_that_is_far_are_not_looked_at_more_closely(monkeypatch):
+    enough = []
+    monkeypatch.setattr(solve, "_chernoff", lambda mix, delta, tolerance, enough=0.0: enough_for(mix, enough))
+
+    def enough_for(mix, value):
+        enough.append(value)
+        return 3.0 if mix is LARGE else 0.5
+
+    assert epsilon_of_orders([LARGE, SMALL], 1e-5, only_chernoff=True).upper == 3.0
+    assert epsilon_of_orders([SMALL, LARGE], 1e-5, only_chernoff=True, purse=Purse(limit=1.25)).upper == 3.0
+    assert enough == [0.0, 3.0, 1.0, 1.0]
 
 
 def test_each_question_is_paid_from_its_own_purse_and_from_that_of_all(monkeypatch):

@@ -2,14 +2,17 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy.stats import binom, laplace, norm
 
 from sitr.accounting import Gaussian, Laplace, LossDistribution, PoissonSampled, PureDP, RandomizedResponse
+from sitr.accounting.engines import tradeoff
 from sitr.accounting.engines.line import Line, choose_grid
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.ways import Purse
 from sitr.accounting.losses import pairs
+from sitr.accounting.orders import WHOLE
 
 
 @pytest.mark.parametrize("x", [1e-6, 0.02, 0.3, 0.5, 0.9, 0.999])
@@ -85,6 +88,47 @@ def test_the_power_at_a_tiny_error_is_the_largest_ratio_times_it(event, p):
     truth = p * math.exp(event.pure())
     assert found.lower <= truth * (1 + 1e-14)
     assert truth * (1 - 1e-14) <= found.upper <= truth * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 20, 200])
+@pytest.mark.parametrize("x", [1e-6, 0.05, 0.7])
+def test_the_curve_of_a_sampled_group_is_the_lesser_of_both_orders(size, x):
+    """The best tests of either order cut at a point."""
+    sigma, q = 1.0, 0.02
+    sampled = np.arange(size + 1)
+    weights = binom.pmf(sampled, size, q)
+
+    def below(point):
+        return float(weights @ norm.cdf((point - sampled) / sigma))
+
+    low, high = -20.0, size + 20.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < x else (low, middle)
+    truth = min(below(sigma * norm.isf(x)), norm.sf(low / sigma))
+    found = PoissonSampled(Gaussian(sigma), q).group(size).tradeoff(x)
+    assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+    assert found.upper - found.lower <= 1e-6
+
+
+def test_a_mix_of_groups_is_tuned_no_more_often_than_is_paid_for(monkeypatch):
+    """Both orders share what was tuned for one, and where nothing more is paid for the wider bracket stands."""
+    tuned, steps = [], (PoissonSampled(Gaussian(0.37), 0.3) + PoissonSampled(Gaussian(0.12), 1e-3)).group(2)
+    original = tradeoff.candidates
+    monkeypatch.setattr(tradeoff, "candidates", lambda mix, *rest: tuned.append(mix.tuning) or original(mix, *rest))
+    found = steps.tradeoff(0.02)
+    assert 0 < found.lower < found.upper < 1
+    assert 0 < sum(tuned) < WHOLE
+
+
+def test_bounds_of_another_epsilon_stand_where_no_more_are_paid_for():
+    order = tradeoff._Order(Mix.of([(pairs.sampled_gaussian_pair(1.0, 0.1, 3).forward, 5)]))
+    assert order.tune(1.0, Purse())
+    purse = Purse(order.mix.tuning)
+    assert not order.tune(2.0, purse)
+    assert purse.left == 0
+    assert order.finite(2.0, purse).upper < 1
+    assert list(order.tuned) == [1.0]
 
 
 def test_a_law_with_many_atoms_is_asked_more_than_once():

@@ -21,6 +21,7 @@ from sitr.accounting.engines.line import MOST_WORK, Grid, Line
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.near import gated_at
 from sitr.accounting.engines.rare import single_jump
+from sitr.accounting.engines.solve import candidates
 from sitr.accounting.engines.split import split_at
 from sitr.accounting.engines.ways import (
     Purse,
@@ -60,6 +61,14 @@ def test_a_purse_pays_until_it_is_empty():
 def test_a_question_may_cost_as_much_as_two_of_the_longest_lines():
     purse = Purse()
     assert [purse.pays(Priced(MOST_WORK)) for _ in range(3)] == [True, True, False]
+
+
+def test_a_tilt_of_a_group_is_paid_for():
+    mix = Mix.of([(SampledGaussianLoss.pair(1.0, 0.01, 3).forward, 5)])
+    purse = Purse(1.5 * mix.tuning)
+    assert [purse.tunes(mix) for _ in range(2)] == [True, False]
+    assert Purse(1e-9).tunes(Mix.of([(SampledGaussianLoss.pair(1.0, 0.01).forward, 5)]))
+    assert list(candidates(mix, 1.0, Purse(mix.tuning))) == []
 
 
 def test_a_question_that_takes_the_last_of_a_purse_is_its_last():

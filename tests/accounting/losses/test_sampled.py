@@ -68,8 +68,10 @@ def test_tiny_rates_keep_their_digits():
     assert float(loss.log_mgf(np.float64(1.0))) == pytest.approx(1e-18 * np.expm1(1.0), rel=1e-6)
 
 
-def test_the_humps_of_a_group_are_the_maxima_of_the_integrand():
-    for loss in (SampledGaussianLoss.pair(0.05, 0.2, 3).forward, SampledGaussianLoss.pair(0.05, 0.2, 3).backward):
+@pytest.mark.parametrize(("sigma", "q", "group"), [(0.05, 0.2, 3), (1.0, 0.03, 20)])
+def test_the_humps_of_a_group_are_the_maxima_of_the_integrand(sigma, q, group):
+    pair = SampledGaussianLoss.pair(sigma, q, group)
+    for loss in (pair.forward, pair.backward):
         for c in (0.5, 3.0, 900.0):
             low, high = loss.ends(c)
             x = np.linspace(low, high, 400_001)
@@ -91,13 +93,37 @@ def test_a_moment_with_too_many_nodes_is_bounded_by_its_normals_unmixed():
     assert 0 < float(long.log_mgf(np.float64(1.0))) < np.inf
 
 
+def test_no_humps_are_looked_for_where_one_would_have_too_many_nodes(monkeypatch):
+    loss = SampledGaussianLoss(1.0, 0.01, True, 200)
+    monkeypatch.setattr(SampledGaussianLoss, "_humps", lambda *_: pytest.fail("looked for humps"))
+    assert loss._grid(1.0, loss.widest_step(1.0), loss._most_nodes) is None
+    assert loss.tuning == 0
+
+
+@pytest.mark.parametrize("removes", [True, False])
+def test_the_ratios_of_a_group_are_computed_once_for_tilts_that_share_their_nodes(monkeypatch, removes):
+    loss = SampledGaussianLoss(1.25, 0.02, removes, 7)
+    first = float(loss.log_mgf(np.float64(1.0)))
+    asked = []
+    monkeypatch.setattr(SampledGaussianLoss, "log_ratio", lambda self, x: asked.append(x))
+    assert float(loss.log_mgf(np.float64(0.999))) < first
+    assert not asked
+
+
+def test_what_a_tilt_costs_grows_with_the_group():
+    """One person costs nothing to speak of; a group, a price for each term of its sums."""
+    costs = [SampledGaussianLoss(1.0, 0.01, True, size).tuning for size in (1, 2, 20, 40)]
+    assert costs[0] == 0 < costs[1] < costs[2] < costs[3]
+
+
 @pytest.mark.parametrize(("sigma", "q", "group"), [*CASES, (0.02, 0.3, 2), (3.0, 0.9, 40)])
 def test_the_place_of_a_loss_has_that_loss(sigma, q, group):
     loss = SampledGaussianLoss(sigma, q, True, group)
     for level in (0.7 * loss.smallest, 1e-6, 0.3, 5.0, 800.0):
         x = loss.where(level)
         assert float(loss.log_ratio(np.float64(x))) == pytest.approx(level, rel=1e-9, abs=1e-12)
-        assert loss._log_ratio_at(x) == pytest.approx(float(loss.log_ratio(np.float64(x))), rel=1e-12, abs=1e-15)
+        moved = np.logaddexp.reduce(loss.log_weights[1:] + loss._losses_at(loss._first_loss(level)))
+        assert np.logaddexp(loss.log_weights[0], moved) == pytest.approx(level, rel=1e-13, abs=1e-15 + loss.blur(level))
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 5.0, 100.0])

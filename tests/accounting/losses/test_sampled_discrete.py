@@ -90,6 +90,64 @@ def test_tiny_moments_keep_their_digits(scale, sensitivity, q):
             assert float(loss.log_mgf(np.float64(c))) == pytest.approx(truth, rel=1e-8, abs=1e-30)
 
 
+def summed(loss, c, t):
+    """E e^{(c+it)L}, over all integers that matter."""
+    reach = math.ceil(13 * loss.scale) + math.ceil((2 + c) * loss.sensitivity)
+    x = np.arange(-reach, reach + 1, dtype=float)
+    normal = np.exp(-(x**2) / (2 * loss.scale**2))
+    moved = (2 * loss.sensitivity * x - loss.sensitivity**2) / (2 * loss.scale**2)
+    log_ratio = np.logaddexp(math.log1p(-loss.q), math.log(loss.q) + moved)
+    power = 1 + c + 1j * t if loss.removes else -c - 1j * t
+    return np.sum(normal / np.sum(normal) * np.exp(power * log_ratio))
+
+
+@pytest.mark.parametrize(
+    ("scale", "sensitivity", "q"), [(1000.0, 1, 0.01), (1000.0, 1000, 0.3), (1500.0, 700, 1e-3), (2000.0, 4000, 0.9)]
+)
+def test_a_fine_grid_has_the_transform_of_the_continuous_noise_as_far_as_it_says(scale, sensitivity, q):
+    pair = SampledDiscreteLoss.pair(scale, sensitivity, q)
+    for loss in (pair.forward, pair.backward):
+        assert loss.is_fine
+        for c in (0.01, 1.0, 5.0):
+            values, error = loss.ratios(c, loss.reach / 5, 5)
+            unit = summed(loss, c, 0.0)
+            assert float(loss.log_mgf(np.float64(c))) == pytest.approx(math.log(unit.real), rel=1e-9, abs=1e-13)
+            bounds = np.exp(loss.log_decay(c, loss.reach / 5 * np.arange(6)))
+            for k in range(6):
+                truth = summed(loss, c, k * loss.reach / 5) / unit
+                assert abs(values[k] - truth) <= error + 1e-12
+                assert abs(truth) <= bounds[k] + 1e-12
+
+
+def test_a_grid_is_fine_beside_the_noise_and_beside_what_one_person_moves():
+    fine = [(1000.0, 1), (1000.0, 1000), (1e4, 10**5)]
+    coarse = [(999.0, 1), (1000.0, 1001), (1e4, 10**5 + 1)]
+    for scale, sensitivity in fine + coarse:
+        loss = SampledDiscreteLoss(scale, sensitivity, 0.1, False)
+        assert loss.is_fine is ((scale, sensitivity) in fine)
+        assert math.isinf(loss.reach) is not loss.is_fine
+
+
+def test_a_steep_tilt_of_a_fine_grid_is_bounded_by_the_largest_loss():
+    loss = SampledDiscreteLoss(1000.0, 1000, 0.3, False)
+    assert float(loss.log_mgf(np.float64(1e6))) == 1e6 * loss.largest
+    assert SampledDiscreteLoss(1000.0, 1000, 0.3, True).tilt_limit == math.inf
+
+
+@pytest.mark.parametrize(("scale", "sensitivity", "q"), [(3.1, 4, 1.8e-4), (0.8, 3, 4.6e-6), (60.0, 7, 0.3)])
+def test_one_sampled_event_is_known_by_what_is_sampled(scale, sensitivity, q):
+    """Its δ is that of what is inside, at another ε (THEORY 2.7): nothing is smoothed."""
+    event = PoissonSampled(DiscreteGaussian(scale, sensitivity), q)
+    mixture, alone = outcomes(scale, sensitivity, q)
+    for epsilon in (0.0, 0.1, 2.0):
+        truth = math.fsum(np.maximum(mixture - math.exp(epsilon) * alone, 0))
+        found = event.delta(epsilon)
+        assert found.lower * (1 - 1e-9) - 1e-15 <= truth <= found.upper * (1 + 1e-9) + 1e-15
+        assert found.upper - found.lower <= 1e-8 * found.upper
+    found = event.epsilon(q / 100)
+    assert found.upper - found.lower <= 1e-8 * found.upper
+
+
 def test_its_loss_is_unbounded():
     with pytest.raises(NoSuchGuarantee):
         PoissonSampled(DiscreteGaussian(2.0), 0.1).pure()

@@ -43,7 +43,7 @@ class ClosedForm:
     def _shift(self, epsilon: float) -> float:
         """The parameters are rounded: so the losses are, by a few units of the largest."""
         largest = self.mix.largest if math.isfinite(self.mix.largest) else 0.0
-        return 8 * UNIT * max(abs(epsilon), largest) + sum(loss.blur for loss, _ in self.mix.parts)
+        return 8 * UNIT * max(abs(epsilon), largest) + sum(loss.blur(epsilon) for loss, _ in self.mix.parts)
 
     def epsilon(self, delta: Finite) -> Found[float]:
         """Invert by bisection on ln δ."""

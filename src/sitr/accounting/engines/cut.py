@@ -21,6 +21,7 @@ from .rare import rare_laws
 SHARE = 1e-5  # of δ: what may be cut off and counted whole
 GOAL = 1e-6  # the relative width aimed at
 LEAST = -600.0  # ln of the least δ that is looked for
+NEAR = 1e-6  # how closely the loss is found at which steps are cut off, relative to it
 
 
 class Cut:
@@ -63,9 +64,11 @@ def truncated_epsilon(mix: Mix, delta: float) -> float:
     return max(raised_epsilon(near, best_tilt(near, math.log(left)), math.log(left)), 0.0)
 
 
-def rough_log_delta(mix: Mix, epsilon: float) -> float:
-    """Return the ln δ whose truncated ε this is, within a nat or so, by bisection; nothing rests on it."""
-    low, high = LEAST, -1e-3
+def rough_log_delta(mix: Mix, epsilon: float, most: float) -> float | None:
+    """Return the ln δ whose truncated ε this is, within a nat or so, if it is under `most`; nothing rests on it."""
+    low, high = LEAST, most
+    if high <= low or truncated_epsilon(mix, math.exp(high)) > epsilon:
+        return None
     while high - low > 0.5:
         middle = (low + high) / 2
         low, high = (middle, high) if truncated_epsilon(mix, math.exp(middle)) > epsilon else (low, middle)
@@ -82,7 +85,7 @@ def _cut_off(mix: Mix, mass: float) -> Near:
 def _level(laws: list[tuple[SampledGaussianLoss, int]], mass: float) -> float:
     """Return the loss that steps exceed with probability `mass` in all, by bisection on its logarithm."""
     low, high = -40.0, 8.0
-    for _ in range(40):
+    while high - low > NEAR:
         middle = (low + high) / 2
         above = sum(n * _above(loss, loss.where(math.exp(middle))) for loss, n in laws)
         low, high = (middle, high) if above > mass else (low, middle)

@@ -118,6 +118,11 @@ class Mix:
         return min((loss.tilt_limit for loss, _ in self.parts), default=math.inf)
 
     @cached_property
+    def tuning(self) -> float:
+        """About how many multiplications it takes to find a tilt of large groups, beyond what any takes."""
+        return math.fsum(loss.tuning for loss, _ in self.parts)
+
+    @cached_property
     def kinks(self) -> tuple[float, ...]:
         """Tilts at which a claimed Rényi curve has a corner, where its best bound often lies."""
         return tuple(order - 1 for loss, _ in self.parts for order in loss.orders)
@@ -213,8 +218,8 @@ def minimise(
 ) -> float:
     """Return the c where a function that falls and then rises is least, within `tolerance` of ln c.
 
-    Golden section over ln c; the best point seen is returned, so a cliff on either side does no harm. A start at which
-    the function is at most `enough` is returned as it is.
+    Golden section over ln c; the best point seen is returned, so a cliff on either side does no harm. A point at which
+    the function is at most `enough` is the last.
     """
     seen: dict[float, float] = {}
 
@@ -227,13 +232,17 @@ def minimise(
     while math.isinf(here) and u > -60:  # tilts so steep that nothing is known of them
         u -= step
         here = at(u)
-    if here <= enough:
-        return math.exp(u)
-    low, high = _straddle(at, u, here, step)
+    if here > enough:
+        _close_in(at, *_straddle(at, u, here, step), tolerance, enough)
+    return math.exp(min(seen, key=lambda u: seen[u]))
+
+
+def _close_in(at: Callable[[float], float], low: float, high: float, tolerance: float, enough: float) -> None:
+    """Ask by golden section, until the interval is narrow or a value is `enough`."""
     ratio = (math.sqrt(5) - 1) / 2
     a, b = high - ratio * (high - low), low + ratio * (high - low)
     fa, fb = at(a), at(b)
-    while high - low > tolerance:
+    while high - low > tolerance and min(fa, fb) > enough:
         if fa <= fb:
             high, b, fb = b, a, fa
             a = high - ratio * (high - low)
@@ -242,7 +251,6 @@ def minimise(
             low, a, fa = a, b, fb
             b = low + ratio * (high - low)
             fb = at(b)
-    return math.exp(min(seen, key=lambda u: seen[u]))
 
 
 def _straddle(at: Callable[[float], float], u: float, here: float, step: float) -> tuple[float, float]:

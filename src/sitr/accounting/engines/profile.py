@@ -15,7 +15,7 @@ from .ways import Purse
 
 MOST_TUNINGS = 6
 NEARLY = 0.03  # bounds on δ that are so narrow are not improved
-TILTS = 65
+TILTS = 17
 ROUNDING = 1e-15  # of a sum of two numbers that are not negative
 
 
@@ -40,58 +40,77 @@ class _Tilts:
         return Finite(0.0)
 
 
-class Profile:
-    """δ_PQ on the whole real line: below 0 by duality, δ_PQ(-ε) = 1 - e^-ε + e^-ε δ_QP(ε)."""
+class Order:
+    """δ of the finite losses of one order, by bounds that are tuned where they are needed."""
 
-    def __init__(self, forward: Mix, backward: Mix, purse: Purse) -> None:
-        self.forward, self.backward = forward, backward
-        self.tuned: dict[bool, dict[float, Bounds]] = {True: {}, False: {}}
-        self.purse, self.pays = purse, True
+    def __init__(self, mix: Mix) -> None:
+        self.mix = mix
+        self.tuned: dict[float, Bounds] = {}
 
-    def tune(self, epsilon: float) -> bool:
-        """Take bounds that are best at ε; false where that is nothing new, or nothing is left to pay for it."""
-        mix, tuned = self._order(epsilon)
-        where = min(max(abs(epsilon), 1e-6), mix.largest * 0.999)
-        if where in tuned or len(tuned) >= MOST_TUNINGS:
+    def tune(self, epsilon: float, purse: Purse) -> bool:
+        """Take bounds that are best at ε ≥ 0; false where that is nothing new, or nothing is left to pay for it."""
+        where = min(max(epsilon, 1e-6), self.mix.largest * 0.999)
+        if where in self.tuned or len(self.tuned) >= MOST_TUNINGS or (self.tuned and purse.left <= 0):
             return False
-        tuned[where] = next(candidates(mix, where, self.purse), None) or _Tilts(mix, where)
+        bounds = next(candidates(self.mix, where, purse), None)
+        if bounds is None and self.tuned:
+            return False
+        self.tuned[where] = bounds or _Tilts(self.mix, where)
         return True
 
-    def tune_best(self, epsilon: float) -> None:
+    def tune_best(self, epsilon: float, purse: Purse) -> None:
         """Take the bounds that are narrowest at ε > 0, of all that are paid for."""
-        mix, tuned = self._order(epsilon)
-        where = min(epsilon, mix.largest * 0.999)
+        where = min(epsilon, self.mix.largest * 0.999)
         best = math.inf
-        for bounds in candidates(mix, where, self.purse):
+        for bounds in candidates(self.mix, where, purse):
             upper = bounds.upper(where)
             width = (upper - bounds.lower(where)) / upper if upper > 0 else math.inf
             if width < best:
-                best, tuned[where] = width, bounds
+                best, self.tuned[where] = width, bounds
             if width <= NEARLY:
                 break
 
-    def _order(self, epsilon: float) -> tuple[Mix, dict[float, Bounds]]:
-        return (self.forward, self.tuned[True]) if epsilon >= 0 else (self.backward, self.tuned[False])
+    def finite(self, epsilon: float, purse: Purse) -> Found[Finite]:
+        """Bracket δ of finite losses at ε ≥ 0, by the bounds that were tuned nearest to it."""
+        mix = self.mix
+        if epsilon >= mix.largest:
+            return Found(Finite(0.0), Finite(max(mix.largest * (1 + ROUNDED) - epsilon, 0.0)), "largest loss")
+        top = math.exp(mix.log_top_mass) * -math.expm1(epsilon - mix.largest) * (1 - 1e-12)  # the atom there alone
+        if not self.tuned:
+            self.tune(epsilon, purse)
+        bounds = self.tuned[min(self.tuned, key=lambda where: abs(where - epsilon))]
+        purse.asks(bounds)
+        lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(epsilon), bounds.upper(epsilon)))
+        return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)
+
+
+class Profile:
+    """δ_PQ on the whole real line: below 0 by duality, δ_PQ(-ε) = 1 - e^-ε + e^-ε δ_QP(ε)."""
+
+    def __init__(self, forward: Order, backward: Order, purse: Purse) -> None:
+        self.forward, self.backward, self.purse = forward, backward, purse
+
+    @property
+    def pays(self) -> bool:
+        """Whether more may be asked."""
+        return self.purse.left > 0
+
+    def tune(self, epsilon: float) -> bool:
+        """Take bounds that are best at ε; false where there are none to take."""
+        return self._order(epsilon).tune(abs(epsilon), self.purse)
+
+    def tune_best(self, epsilon: float) -> None:
+        """Take the bounds that are narrowest at ε > 0, of all that are paid for."""
+        self.forward.tune_best(epsilon, self.purse)
 
     def delta(self, epsilon: float) -> Found[Total]:
         """Bracket δ at any real ε, infinite losses included, by the bounds that were tuned nearest to it."""
-        mix, _ = self._order(epsilon)
-        found = mix.failure.total(self._finite(epsilon))
+        order = self._order(epsilon)
+        found = order.mix.failure.total(order.finite(abs(epsilon), self.purse))
         if epsilon >= 0:
             return found
         ends = [-math.expm1(epsilon) + math.exp(epsilon) * value for value in (found.lower, found.upper)]
         return Found(Total(ends[0] * (1 - ROUNDING)), Total(ends[1] * (1 + ROUNDING)), found.method)
 
-    def _finite(self, epsilon: float) -> Found[Finite]:
-        """Bracket δ of finite losses at |ε|, of the order that ε belongs to."""
-        mix, tuned = self._order(epsilon)
-        size = abs(epsilon)
-        if size >= mix.largest:
-            return Found(Finite(0.0), Finite(max(mix.largest * (1 + ROUNDED) - size, 0.0)), "largest loss")
-        top = math.exp(mix.log_top_mass) * -math.expm1(size - mix.largest) * (1 - 1e-12)  # the atom there alone
-        if not tuned:
-            self.tune(epsilon)
-        bounds = tuned[min(tuned, key=lambda where: abs(where - size))]
-        self.pays = self.purse.asks(bounds)
-        lower, upper = (min(max(value, 0.0), 1.0) for value in (bounds.lower(size), bounds.upper(size)))
-        return Found(Finite(max(lower, top)), Finite(max(upper, top)), bounds.method)
+    def _order(self, epsilon: float) -> Order:
+        return self.forward if epsilon >= 0 else self.backward

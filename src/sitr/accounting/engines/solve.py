@@ -25,7 +25,7 @@ from .mix import FINE, Mix, best_tilt, chernoff_delta, chernoff_epsilon, log_kap
 from .near import gated_at
 from .rare import rare_laws
 from .split import split_at
-from .ways import ENOUGH, RARE, Purse, attempt, narrowed_by_ways, truncated
+from .ways import ENOUGH, FAR, RARE, Purse, attempt, narrowed_by_ways, truncated
 
 ROUNDED = 2.0**-50  # by how much a sum of largest losses may be rounded
 LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely, and is never said to be 0
@@ -45,14 +45,21 @@ def epsilon_of_orders(
     """
     purse = Purse(4 * ENOUGH) if purse is None else purse
     if only_chernoff:
-        found = [Found(0.0, _chernoff(mix, delta, FINE), "Rényi conversion") for mix in mixes]
-        return max(found, key=lambda f: f.upper)
+        return Found(0.0, _converted(mixes, delta, purse), "Rényi conversion")
     worst = epsilon_of(mixes[0], delta, purse=purse, ends=ends)
     for mix in mixes[1:]:
         if purse.limit is not None and worst.upper > purse.limit:
             break  # no other order makes a search content
         if _chernoff(mix, delta, enough=worst.lower) > worst.lower:
             worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0, purse, ends))
+    return worst
+
+
+def _converted(mixes: list[Mix], delta: Total, purse: Purse) -> float:
+    """Bound ε by the Rényi curves of all orders; an order that costs less than another need not be known closely."""
+    worst, far = 0.0, 0.0 if purse.limit is None else purse.limit / FAR
+    for mix in mixes:
+        worst = max(worst, _chernoff(mix, delta, FINE, enough=max(worst, far)))
     return worst
 
 
@@ -156,7 +163,7 @@ def _numerical(mix: Mix, delta: Finite, floor: float, purse: Purse) -> Found[flo
         return _solved(AtomSum(*few), delta, 1.0)
     c = min(best_tilt(mix, log_delta), mix.tilt_limit)
     found = Found(0.0, _chernoff_at(mix, [c], log_delta), "Chernoff")
-    if purse.settles(found):
+    if purse.settles(found) or not purse.tunes(mix):
         return found
     start, log_main = _saddle_guess(mix, c, log_delta)
     on_lattice = lattice_sum(mix, c, log_main)
@@ -227,7 +234,7 @@ def _harder(mix: Mix, found: Found[float], delta: Finite, purse: Purse) -> Found
     log_delta, goal = math.log(delta), GOAL
     for _ in range(2):
         middle = (found.lower + found.upper) / 2
-        line = attempt(partial(_saddle_line, mix, middle, log_delta, goal), purse)
+        line = attempt(partial(_saddle_line, mix, middle, log_delta, goal), purse) if purse.tunes(mix) else None
         if line is None:
             break
         found = found.meet(_on_line(line, middle, delta))
@@ -283,6 +290,8 @@ def candidates(mix: Mix, epsilon: float, purse: Purse) -> Iterator[Bounds]:
     if few is not None and few[0].losses.size <= FEW:
         yield AtomSum(*few)
         return
+    if not purse.tunes(mix):
+        return
     c = min(saddle_tilt(mix, epsilon), mix.tilt_limit)
     log_main = _log_main(mix, c)
     on_lattice = lattice_sum(mix, c, log_main)
@@ -300,13 +309,13 @@ def candidates(mix: Mix, epsilon: float, purse: Purse) -> Iterator[Bounds]:
         yield line
     jump = sum(n * float(loss.profile(np.float64(epsilon))) for loss, n in rare_laws(mix)) if rare else 0.0
     for way in (split_at, gated_at) if 0 < jump < 1 else ():
-        single = attempt(partial(way, mix, epsilon, math.log(jump)), purse)
+        single = attempt(partial(way, mix, epsilon, math.log(jump)), purse) if purse.tunes(mix) else None
         if single is not None:
             yield single
 
 
 def _cut_if_hidden(mix: Mix, c: float, epsilon: float) -> Bounds | None:
     """Cut the largest steps off where the tilted law lies so far above δ that a plain line would not see it."""
-    rough = rough_log_delta(mix, epsilon)
-    hidden = float(mix.log_mgf(c)) - c * epsilon - rough > HIDDEN
-    return cut_at(mix, epsilon, rough) if hidden else None
+    least = float(mix.log_mgf(c)) - c * epsilon - HIDDEN
+    rough = rough_log_delta(mix, epsilon, min(least, -1e-3))
+    return None if rough is None else cut_at(mix, epsilon, rough)

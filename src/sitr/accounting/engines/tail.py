@@ -16,7 +16,7 @@ import numpy as np
 from ..losses.law import UNIT
 from .delta import Found
 from .mix import MODEL, Mix, log_kappa, minimise, saddle_tilt
-from .profile import Profile
+from .profile import Order, Profile
 from .solve import LEAST, ROUNDED
 from .ways import ENOUGH, Purse
 
@@ -49,7 +49,7 @@ def tail_of_orders(mixes: list[Mix], x: float, work: float = ENOUGH) -> Tail:
 @np.errstate(all="ignore")  # where an engine overflows it yields no number, and that proves nothing
 def tail_of(forward: Mix, backward: Mix, x: float, work: float = ENOUGH) -> Tail:
     """Return the tail of the forward order; the other one says what δ is below 0."""
-    profile = Profile(forward, backward, Purse(work))
+    profile = Profile(Order(forward), Order(backward), Purse(work))
     slope = 1.0
     if x < forward.largest * (1 + ROUNDED):
         profile.tune_best(max(x, 1e-6))
@@ -97,8 +97,9 @@ def _dominated(profile: Profile, x: float, start: float) -> float:
     limit = x
     if height(x) <= height(INSIDE * x):  # then it is least at an ε ≤ 0, where the other order speaks
         limit = x + FARTHEST
-        profile.tune(-math.sqrt(2 * max(profile.backward.mean, 0.0)))
-    ends = (x + profile.backward.largest, x - profile.forward.largest * (1 + ROUNDED))  # where the profile has kinks
+        profile.tune(-math.sqrt(2 * max(profile.backward.mix.mean, 0.0)))
+    forward, backward = profile.forward.mix, profile.backward.mix
+    ends = (x + backward.largest, x - forward.largest * (1 + ROUNDED))  # where the profile has kinks
     gaps = [minimise(height, min(max(start, SHORTEST * x), limit), FLAT), *(end for end in ends if 0 < end < limit)]
     return min(math.exp(min(*map(height, gaps), 0.0)) * (1 + ROUNDING), 1.0)
 

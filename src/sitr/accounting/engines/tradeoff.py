@@ -10,7 +10,7 @@ import numpy as np
 
 from .delta import Found
 from .mix import Mix, minimise
-from .profile import ROUNDING, Profile
+from .profile import ROUNDING, Order, Profile
 from .solve import ROUNDED
 from .ways import ENOUGH, Purse
 
@@ -29,10 +29,13 @@ def power_of_orders(mixes: list[Mix], x: float, work: float = 2 * ENOUGH) -> Fou
             return Found(1.0, 1.0, "infinite-loss mass")
         lower, upper = max(mix.failure.lower for mix in mixes), max(mix.failure.upper for mix in mixes)
         return Found(lower, upper, "infinite-loss mass")
-    first, second = mixes[0], mixes[-1]
+    work = work / 2 if any(mix.tuning for mix in mixes) else work  # tilts take as long again
+    purse = Purse(work)
+    first, second = (Order(mix) for mix in mixes) if len(mixes) > 1 else 2 * (Order(mixes[0]),)
     if second is first:
-        return _power(first, first, x, Purse(work))
-    return _power(first, second, x, Purse(work / 2)).worst(_power(second, first, x, Purse(work / 2)))
+        return _power(Profile(first, first, purse), x)
+    found = _power(Profile(first, second, Purse(work / 2, whole=purse)), x)  # what one does not use is for the other
+    return found.worst(_power(Profile(second, first, purse), x))
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,14 @@ class _Point:
     upper: float
 
 
-def _power(forward: Mix, backward: Mix, x: float, purse: Purse) -> Found[float]:
+def _power(profile: Profile, x: float) -> Found[float]:
     """The power is min over y = e^ε > 0 of h(y) = δ(y) + xy, convex: any y bounds it from above.
 
     From below, the chord through two points, continued, lies under h beyond them. Where two such chords meet is the
     next point to ask: at a kink they meet in it, and elsewhere they close in on the minimum.
     """
-    profile = Profile(forward, backward, purse)
+    forward, backward = profile.forward.mix, profile.backward.mix
+    profile.purse.tunes(forward)
     start = _start(forward, x)
     low = -min(max(backward.largest, 0.0), 5.0)
     top = forward.largest * (1 + ROUNDED) if forward.largest > 0 else forward.largest  # where no finite loss is left

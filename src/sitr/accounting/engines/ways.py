@@ -68,6 +68,11 @@ class Purse:
         self.spend(work)
         return True
 
+    def tunes(self, mix: Mix) -> bool:
+        """Pay for a tilt, which groups make dear; false where nothing is left to evaluate anything there."""
+        self.spend(mix.tuning)
+        return self.left > 0
+
     def asks(self, bounds: Bounds) -> bool:
         """Pay for one question of bounds that were made; false where nothing is left, and it is asked all the same."""
         self.spend(bounds.asked)
@@ -137,7 +142,8 @@ def _narrowed(way: Way, mix: Mix, found: Found[float], delta: Finite, start: flo
     log_delta = math.log(delta)
     epsilon = min(max(start, found.lower), found.upper)
     for _ in range(RETUNED):
-        bounds = attempt(partial(way.at, mix, epsilon, log_delta), purse) if epsilon > 0 else None
+        tuned = epsilon > 0 and purse.tunes(mix)
+        bounds = attempt(partial(way.at, mix, epsilon, log_delta), purse) if tuned else None
         if bounds is None:
             break
         if bounds.upper(0.0) <= delta:

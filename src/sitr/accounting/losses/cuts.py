@@ -62,11 +62,16 @@ class Gate:
 
     def log_decay(self, c: float, t: Floats) -> Floats:
         """Bound ln of what passes of |M(c + it')| over that of M(c), for every t' ≥ t (`Loss.log_decay`)."""
-        unit = self.log_passed(c)
-        lines = [self._passed_line(c, 2.0**-k) for k in range(0, 12, 2)]
-        sizes = [(np.exp(np.real(logs) - unit), np.imag(losses)) for losses, logs in lines]
-        bounds = [min(float(np.sum(size * np.exp(-when * angle))) for size, angle in sizes) for when in t]
+        lines = self._absolute(c)
+        bounds = [min(float(np.sum(size * np.exp(-when * angle))) for size, angle in lines) for when in t]
         return np.minimum(np.log(np.array(bounds) + 1e-13), 0.0)
+
+    @lru_cache(maxsize=32)  # noqa: B019 - gates are frozen and small
+    def _absolute(self, c: float) -> list[tuple[Floats, Floats]]:
+        """Return |integrand| over what passes of M(c), and arg r, on lines at a share of the usual height."""
+        unit = self.log_passed(c)
+        lines = (self._passed_line(c, 2.0**-k) for k in range(0, 12, 2))
+        return [(np.exp(np.real(logs) - unit), np.imag(losses)) for losses, logs in lines]
 
     def stopped(self, c: float, before: Gate | None = None) -> tuple[Complexes, Complexes, Complexes]:
         """Return losses and log weights of the part that is stopped, and which share of each passes a later gate."""

@@ -40,7 +40,7 @@ class GaussianLoss(Loss):
         return self.m**2 / 2
 
 
-def log_profile(m: float, epsilon: Floats) -> Floats:
+def log_profile(m: Floats, epsilon: Floats) -> Floats:
     """Return ln δ(ε) of the Gaussian mechanism (THEORY 2.3), to a relative error of δ near 1e-13.
 
     With a = ε/m - m/2 and b = ε/m + m/2, δ = φ(a) [R(a) - R(b)], R the Mills ratio: for a > 0 the two scaled
@@ -58,14 +58,14 @@ def log_profile(m: float, epsilon: Floats) -> Floats:
     return result
 
 
-def _mills_difference(a: Floats, b: Floats, m: float) -> Floats:
+def _mills_difference(a: Floats, b: Floats, m: Floats) -> Floats:
     """Return R(a) - R(b) for b = a + m; by the integral of R' = xR - 1 where they are close."""
     root = math.sqrt(math.pi / 2)
     plain = root * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2)))
     nodes, weights = _LEGENDRE
-    x = ((a + b) / 2)[..., None] + m / 2 * nodes
+    x = ((a + b) / 2)[..., None] + np.multiply.outer(m / 2, nodes)
     integrated = m / 2 * np.sum(weights * _minus_mills_slope(x), axis=-1)
-    return integrated if m < 0.5 else plain
+    return np.where(m < 0.5, integrated, plain)
 
 
 def _minus_mills_slope(x: Floats) -> Floats:

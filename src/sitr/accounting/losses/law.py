@@ -47,7 +47,7 @@ class Loss(ABC):
     tilt_limit: float = math.inf  # up to here `log_mgf` is exact; beyond, an upper bound
     orders: tuple[float, ...] = ()  # the orders of a table, where that is all that is known
     closed: bool = False  # `profile` is a closed form without cancellation
-    blur: float = 0.0  # how far the ε that a closed form was computed at may lie from the one asked for
+    tuning: float = 0.0  # multiplications, about, that it takes to find a tilt and to bound |M| there, if they are many
 
     @property
     def log_finite(self) -> float:
@@ -77,6 +77,10 @@ class Loss(ABC):
     def work(self, c: float) -> int:
         """Return how many terms `ratios` sums for one node; a formula counts as a dozen."""
         return 12
+
+    def blur(self, epsilon: float) -> float:
+        """Return how far the ε that a closed form was computed at may lie from the one asked for."""
+        return 0.0
 
     def lattice(self, c: float) -> Lattice | None:
         """Return the law tilted by e^{cL} on its lattice, or None where it has none."""

@@ -17,7 +17,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr
 
 from .gaussian import log_profile
 from .law import (
@@ -40,10 +39,15 @@ ENDS = 9.3  # standard deviations kept beyond the moved mean: Φ(-9.3) < 1e-20
 DIGITS = 41.0  # e^-41 < 2e-18: the quadrature error aimed at
 MOST_NODES = 30_000  # of one quadrature, before only its humps are kept
 MOST_TERMS = 60_000  # of one quadrature: each node has one for every member of a group
-MOST_ABSOLUTE = 150_000  # nodes on all the lines that bound |M|
+MOST_ABSOLUTE = 150_000  # and on all the lines that bound |M|
+TUNING = 2000.0  # multiplications, about, that finding a tilt takes for each term of a quadrature
+LEAST_TERMS = 10_000  # as many as one costs at least
+BLOCK = 256  # nodes of a group whose ratios are computed together
+FEWEST = 64  # cells that are searched for humps first; then each that may have one is cut into eight
 TINY = 1e-6  # a log of this size has ten digits where it is that of a sum near one
 CANCELS = 1e-5  # a sum of this size beside that of its absolute terms has eleven
 FAINT = 48.0  # nodes this many nats under the largest are dropped
+NEWTON = 2e-16  # a step that is shorter, relative to where it leads, is the last
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class SampledGaussianLoss(Loss):
     sampling_prob: float
     removes: bool
     steps: int = 1
+    closed = True
 
     @classmethod
     def pair(cls, sigma: float, sampling_prob: float, group: int = 1) -> Pair:
@@ -67,7 +72,7 @@ class SampledGaussianLoss(Loss):
         if self.steps == 1:
             return np.array([math.log1p(-self.sampling_prob), math.log(self.sampling_prob)])
         j, s = np.arange(self.steps + 1), self.steps
-        choose = gammaln(s + 1) - gammaln(j + 1) - gammaln(s - j + 1)
+        choose = np.array([math.log(math.comb(s, k)) for k in range(s + 1)])
         return choose + j * math.log(self.sampling_prob) + (s - j) * math.log1p(-self.sampling_prob)
 
     @cached_property
@@ -76,13 +81,13 @@ class SampledGaussianLoss(Loss):
         q = self.sampling_prob
         return np.array([1 - q, q]) if self.steps == 1 else np.exp(self.log_weights)
 
-    @property
-    def closed(self) -> bool:  # type: ignore[override]
-        return self.removes
-
-    @property
-    def blur(self) -> float:  # type: ignore[override]
-        return 0.0 if self.steps == 1 else 8 * UNIT * float(np.max(np.abs(self.log_weights)) + 1)
+    def blur(self, epsilon: float) -> float:
+        """A log weight and a u_j are rounded: an error of each moves ε by the share that its term has of the ratio."""
+        if self.steps == 1:
+            return 0.0
+        level = epsilon if self.removes else -epsilon
+        share = -math.expm1(min(float(self.log_weights[0]) - level, 0.0))
+        return 8 * UNIT * share * float(np.max(np.abs(self.log_weights)) + FAINT)
 
     @property
     def largest(self) -> float:  # type: ignore[override]
@@ -120,7 +125,7 @@ class SampledGaussianLoss(Loss):
             total += term
         return total
 
-    def _shift(self, j: int, x: Complexes | Floats) -> Complexes | Floats:
+    def _shift(self, j: int | Floats, x: Complexes | Floats) -> Complexes | Floats:
         """Return the log ratio of the normal moved by j to the unmoved one."""
         return (j * x - j * j / 2) / self.sigma**2
 
@@ -240,11 +245,11 @@ class SampledGaussianLoss(Loss):
             return float(np.logaddexp(*self._separated_logs(c)))
         if c > self.steepest:
             return self._steep_moment(c)
-        h = self.widest_step(c)
-        x = self._grid(c, h, self._most_nodes)
-        if x is None:
+        h = self.widest_step(c) if self.steps == 1 else 2 ** (math.floor(8 * math.log2(self.widest_step(c))) / 8)
+        places = self._grid(c, h, self._most_nodes)
+        if places is None:
             return self._unmixed_moment(c)
-        log_r = self.log_ratio(x)
+        x, log_r = places * h, self._log_ratios(places, h)
         normal = x * x * (-0.5 / self.sigma**2) + self.log_step(h)
         reach = abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1])))  # ln r rises with x
         if reach > 1:
@@ -259,6 +264,18 @@ class SampledGaussianLoss(Loss):
             return math.log1p(excess)
         return small_log_moment(c, losses, masses)
 
+    def _log_ratios(self, places: Any, h: float) -> Floats:
+        """Return ln r at whole multiples of h, which many tilts share: that of a group is computed once for all."""
+        if self.steps == 1:
+            return self.log_ratio(places * h)
+        blocks, rests = np.divmod(places, BLOCK)
+        needed, rows = np.unique(blocks, return_inverse=True)
+        return np.stack([self._block(int(block), h) for block in needed])[rows, rests]
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - see _line
+    def _block(self, number: int, h: float) -> Floats:
+        return self.log_ratio(np.arange(number * BLOCK, (number + 1) * BLOCK) * h)
+
     def _unmixed_moment(self, c: float) -> float:
         """Return a bound where there would be too many nodes: r is a mean of e^{u_j}, and its powers are convex."""
         if c < 0:
@@ -272,6 +289,13 @@ class SampledGaussianLoss(Loss):
         if self.removes:
             return 4 * self.sigma**2 * (60 - 2 * float(self.log_weights[-1]))
         return max(4e6 * self.sigma**2, 1e4)
+
+    @cached_property
+    def tuning(self) -> float:  # type: ignore[override]
+        if self.steps == 1:
+            return 0.0
+        places = self._grid(1.0, self.widest_step(1.0), self._most_nodes)
+        return 0.0 if places is None else TUNING * max(places.size * self.steps, LEAST_TERMS)
 
     @property
     def tilt_limit(self) -> float:  # type: ignore[override]
@@ -310,7 +334,8 @@ class SampledGaussianLoss(Loss):
             half = min(half, 0.6 / (self.steps * math.sqrt(1 - self.power(c))))
         h = 2 * math.pi * half * self.sigma**2 / (DIGITS + self.stretch(c, 2 * half))
         x = self._nodes(c, h)
-        lines = max(min(_SHIFTS, MOST_ABSOLUTE // x.size), 2)  # spread over the same range, however few they are
+        most = MOST_ABSOLUTE // (x.size * self.steps)
+        lines = max(min(_SHIFTS, most), 3)  # spread over the same range, however few they are
         y = half * self.sigma**2 * 2.0 ** -np.linspace(0, _SHIFTS - 1, lines)[:, None]
         log_r = self.log_ratio(x + 1j * y)
         logs = -(x**2 - y**2) / (2 * self.sigma**2) + self.power(c) * np.real(log_r)
@@ -319,9 +344,10 @@ class SampledGaussianLoss(Loss):
 
     def _nodes(self, c: float, h: float) -> Floats:
         """The real parts of the quadrature nodes, without those that are too faint to count."""
-        x = self._grid(c, h, self._most_nodes)
-        if x is None:
+        places = self._grid(c, h, self._most_nodes)
+        if places is None:
             raise OverflowError("too many nodes")
+        x = places * h
         real = -(x**2) / (2 * self.sigma**2) + self.power(c) * self.log_ratio(x)
         return np.asarray(x[real > np.max(real) - FAINT])
 
@@ -330,15 +356,17 @@ class SampledGaussianLoss(Loss):
         """How many nodes a moment may have, of which a search for a tilt asks for a hundred."""
         return min(MOST_NODES, MOST_TERMS // self.steps)
 
-    def _grid(self, c: float, h: float, most: int) -> Floats | None:
-        """Equidistant nodes between the ends of M(c); only around its humps where all of them would be too many.
+    def _grid(self, c: float, h: float, most: int) -> Any:
+        """Which multiples of h are nodes between the ends of M(c); only around its humps where all would be too many.
 
         None where even those are: then nothing is said of this tilt.
         """
         low, high = self.ends(c)
         first, last = math.floor(low / h), math.ceil(high / h)
         if last - first <= most:
-            return np.arange(first, last + 1) * h
+            return np.arange(first, last + 1)
+        if ENDS * self.sigma / h > 8 * most:  # no hump is narrower
+            return None
         kept, end = [], first
         for a, b in self._humps(c):
             start, stop = max(math.floor(max(a, low) / h), end), math.ceil(min(b, high) / h) + 1
@@ -346,46 +374,60 @@ class SampledGaussianLoss(Loss):
             end = max(end, stop)
         if sum(stop - start for start, stop in kept) > 8 * most:
             return None
-        return np.concatenate([np.arange(start, stop) for start, stop in kept]) * h
+        return np.concatenate([np.arange(start, stop) for start, stop in kept])
 
     def _humps(self, c: float) -> list[tuple[float, float]]:
-        """Find every maximum of the integrand, where x is power times E[j | x]; return where each hump has ended."""
-        power, j = self.power(c), np.arange(self.steps + 1.0)
+        """Return intervals outside which the integrand is e^-96 of its maximum."""
+        return self._one_hump(c) if self.power(c) <= 0 else self._several_humps(c)
 
-        def terms(x: Floats) -> Floats:
-            return self.log_weights + (j * x[:, None] - j * j / 2) / self.sigma**2
+    def _height(self, c: float, x: Floats) -> Floats:
+        """The log integrand."""
+        j = np.arange(self.steps + 1)
+        return self.power(c) * log_sum_exp(self.log_weights + self._shift(j, x[:, None])) - x**2 / (2 * self.sigma**2)
 
-        def height(x: Floats) -> Floats:
-            return -(x**2) / (2 * self.sigma**2) + power * log_sum_exp(terms(x))
+    def _several_humps(self, c: float) -> list[tuple[float, float]]:
+        """Search cells for humps where the power is positive, and cut those that may have one.
 
-        def mean(x: Floats) -> Floats:
-            logs = terms(x)
-            return np.sum(j * np.exp(logs - log_sum_exp(logs)[:, None]), axis=1)
+        ln r is convex, and so is the log integrand with x²/2σ² added: inside a cell it is above the higher of its ends
+        by an eighth of the squared width, in units of σ, at most.
+        """
+        edges = np.linspace(*self.ends(c), FEWEST + 1)
+        left, right, top = edges[:-1], edges[1:], -math.inf
+        while True:
+            width = float(right[0] - left[0])
+            heights = np.maximum(self._height(c, left), self._height(c, right))
+            top = max(top, float(np.max(heights)))
+            kept = heights + (width / self.sigma) ** 2 / 8 > top - 2 * FAINT
+            left, right = left[kept], right[kept]
+            if width <= 2 * self.sigma:
+                break
+            edges = left[:, None] + width / 8 * np.arange(9)
+            left, right = edges[:, :-1].ravel(), edges[:, 1:].ravel()
+        apart = np.flatnonzero(left[1:] - right[:-1] > width / 2)
+        return list(zip(left[np.append(0, apart + 1)].tolist(), right[np.append(apart, -1)].tolist(), strict=True))
 
-        near = 1e-3 * self.sigma
-        x = _climbed(mean, power, j, near) if power > 0 else np.array([self._only_maximum(power, near)])
-        top, spans = height(x), []
+    def _one_hump(self, c: float) -> list[tuple[float, float]]:
+        """The log integrand is concave where the power of r is not positive."""
+        x, span = np.array([self._only_maximum(self.power(c), 1e-3 * self.sigma)]), []
+        least = float(self._height(c, x)[0]) - 2 * FAINT
         for sign in (-1, 1):
-            reach = np.full(x.size, 2 * ENDS * self.sigma)
-            while True:
-                short = (height(x + sign * reach) > top - 2 * FAINT) & (reach < 1e6 * self.sigma)
-                if not short.any():
-                    break
-                reach = np.where(short, 1.5 * reach, reach)
-            spans.append(x + sign * reach)
-        return sorted(zip(spans[0].tolist(), spans[1].tolist(), strict=True))
+            reach = 2 * ENDS * self.sigma
+            while self._height(c, x + sign * reach)[0] > least and reach < 1e6 * self.sigma:
+                reach *= 1.5
+            span.append(float(x[0]) + sign * reach)
+        return [(span[0], span[1])]
 
     def _only_maximum(self, power: float, near: float) -> float:
         """Bisect for x = power · E[j | x] where the power is not positive: the left side rises, and the right falls."""
         low, high = power * self.steps, 0.0
+        j = np.arange(self.steps + 1)
         while high - low > near:
             middle = (low + high) / 2
             if middle in (low, high):
                 break
-            logs = [log + (j * middle - j * j / 2) / self.sigma**2 for j, log in enumerate(self._listed[1])]
-            shares = [math.exp(log - max(logs)) for log in logs]
-            mean = math.fsum(j * share for j, share in enumerate(shares)) / math.fsum(shares)
-            low, high = (middle, high) if middle < power * mean else (low, middle)
+            logs = self.log_weights + self._shift(j, middle)
+            shares = np.exp(logs - logs.max())
+            low, high = (middle, high) if middle < power * float(shares @ j / shares.sum()) else (low, middle)
         return (low + high) / 2
 
     def profile(self, epsilon: Floats) -> Floats:
@@ -393,73 +435,60 @@ class SampledGaussianLoss(Loss):
         return np.vectorize(one, otypes=[float])(epsilon)
 
     def _profile_of_one(self, epsilon: float) -> float:
-        """THEORY 2.7: q δ(ln(1 + (e^ε - 1)/q)) in the remove order, its dual in the add order."""
+        """THEORY 2.7: q δ(ln(1 + (e^ε - 1)/q)) in the remove order; in the add order that of `_profile_of_group`."""
         q, m = self.sampling_prob, 1 / self.sigma
         if self.removes:
             if epsilon <= math.log1p(-q):
                 return -math.expm1(epsilon)
             inner = math.log1p(math.expm1(epsilon) / q) if epsilon < 700 else epsilon - math.log(q)
             return q * math.exp(float(log_profile(m, np.float64(inner))))
-        if epsilon >= -math.log1p(-q):
+        gap = -math.expm1(epsilon + math.log1p(-q))  # 1 - (1-q) e^ε
+        if gap <= 0:
             return 0.0
-        # Q/P > e^ε where r < e^-ε, x < x*: P = N(0), Q the mixture.
-        edge = 0.5 + self.sigma**2 * math.log1p(math.expm1(-epsilon) / q)
-        low, moved = float(log_ndtr(edge * m)), float(log_ndtr((edge - 1) * m))
-        # Φ(edge)(1 - e^ε(1-q)) - e^ε q Φ(edge-1), without cancelling the two leading ones.
-        return math.exp(low) * (-math.expm1(epsilon + math.log1p(-q))) - q * math.exp(epsilon + moved)
+        return gap * math.exp(float(log_profile(m, np.float64(epsilon - math.log(gap / q)))))
 
     def _profile_of_group(self, epsilon: float) -> float:
         """Return Σ w_j δ_j(u_j): at the x where ln r is ε each moved normal has its own profile, at its own loss there.
 
-        In the add order the same, with both sides exchanged: the loss is over ε left of the x where ln r is -ε.
+        In the add order both sides are exchanged: the loss is over ε left of the x where ln r is -ε, and there
+        Σ w_j e^{u_j + ε} δ_j(-u_j) is the same difference, term by term. No term of either sum is negative.
         """
         level = epsilon if self.removes else -epsilon
         if level <= self.log_weights[0]:
             return -math.expm1(epsilon) if self.removes else 0.0
-        edge = self.where(level)
-        total = []
-        for j in range(1, self.steps + 1):
-            loss = np.float64(self._shift(j, edge))
-            own = (
-                log_profile(j / self.sigma, loss)
-                if self.removes
-                else epsilon + loss + log_profile(j / self.sigma, -loss)
-            )
-            total.append(math.exp(float(self.log_weights[j] + own)))
-        return math.fsum(total)
+        losses, m = self._losses_at(self._first_loss(level)), np.arange(1, self.steps + 1) / self.sigma
+        own = log_profile(m, losses) if self.removes else epsilon + losses + log_profile(m, -losses)
+        return math.fsum(np.exp(self.log_weights[1:] + own))
 
     def where(self, level: float) -> float:
-        """Return the x at which ln r(x) is `level`: in closed form for one person, else by bisection."""
+        """Return the x at which ln r(x) is `level`."""
         if not self.log_weights[0] < level < math.inf:
             raise ValueError("no x has this loss")
         if self.steps == 1 and level < 700:
             return 0.5 + self.sigma**2 * math.log1p(math.expm1(level) / self.sampling_prob)
-        low, high = -1.0, 1.0
-        while self._log_ratio_at(low) > level:
-            low *= 2
-        while self._log_ratio_at(high) < level:
-            high *= 2
-        for _ in range(100):
-            middle = (low + high) / 2
-            if middle in (low, high):
-                break
-            low, high = (middle, high) if self._log_ratio_at(middle) < level else (low, middle)
-        return (low + high) / 2
+        return 0.5 + self.sigma**2 * self._first_loss(level)
 
-    def _log_ratio_at(self, x: float) -> float:
-        """Return ln r at one x, as `log_ratio` does, without the cost of arrays: a bisection asks a hundred times."""
-        shifts = [(j * x - j * j / 2) / self.sigma**2 for j in range(self.steps + 1)]
-        if max(shifts) < 600:
-            grown = math.fsum(weight * math.expm1(u) for weight, u in zip(self._listed[0], shifts, strict=True))
-            if grown > -0.5:
-                return math.log1p(grown)
-        logs = [log + u for log, u in zip(self._listed[1], shifts, strict=True)]
-        top = max(logs)
-        return top + math.log(math.fsum(math.exp(log - top) for log in logs))
+    def _losses_at(self, first: float) -> Floats:
+        """Return all u_j, j > 0, at the x where u_1 is `first`: so told, x keeps its digits however low the noise."""
+        j = np.arange(1, self.steps + 1)
+        return j * first - j * (j - 1) / (2 * self.sigma**2)
 
-    @cached_property
-    def _listed(self) -> tuple[list[float], list[float]]:
-        return self.weights.tolist(), self.log_weights.tolist()
+    def _first_loss(self, level: float) -> float:
+        """Return u_1 at the x where ln r is `level`: there the log of Σ_{j>0} w_j e^{u_j} is ln(e^level - w_0).
+
+        That log is convex in u_1, with a slope of at least 1. Newton's steps start where its largest term alone is as
+        much, and fall to the solution.
+        """
+        logs, j = self.log_weights[1:], np.arange(1, self.steps + 1)
+        left = level + math.log(-math.expm1(float(self.log_weights[0]) - level))
+        first = float(np.min((left - logs + j * (j - 1) / (2 * self.sigma**2)) / j))
+        while True:
+            terms = logs + self._losses_at(first) - left
+            masses = np.exp(terms)
+            total = float(masses.sum())
+            before, first = first, first - math.log(total) * total / float(masses @ j)
+            if not first < before - NEWTON * max(abs(first), 1.0):
+                return first
 
     def mean(self) -> float:
         return self._mean
@@ -470,11 +499,11 @@ class SampledGaussianLoss(Loss):
             stay, move = self.weights * self.log_weights
             return float(stay + move + self.sampling_prob / (2 * self.sigma**2)) if self.removes else self.largest
         h = self.sigma * min(0.05, 0.05 * math.pi * self.sigma / self.steps)
-        x = replace(self, removes=True)._grid(
-            0.0, h, MOST_NODES
-        )  # also where only the moved normals lie: E e^-L is over all of x
-        if x is None:  # as a bound: without sampling it would be this
+        # Also where only the moved normals lie: E e^-L is over all of x.
+        places = replace(self, removes=True)._grid(0.0, h, MOST_NODES)
+        if places is None:  # as a bound: without sampling it would be this
             return (self.steps / self.sigma) ** 2 / 2
+        x = places * h
         losses = self.log_ratio(x) * (1 if self.removes else -1)
         density = np.exp(self._log_density(x))
         if float(np.max(np.abs(losses) * (density > 0))) > 1e-2:  # no cancellation to fear, and e^-L may be no number
@@ -484,16 +513,6 @@ class SampledGaussianLoss(Loss):
 
 
 _SHIFTS = 12
-
-
-def _climbed(mean: Callable[[Floats], Floats], power: float, starts: Floats, near: float) -> Floats:
-    """Climb from each normal to x = power · E[j | x], a maximum."""
-    x = power * starts
-    for _ in range(200):
-        before, x = x, power * mean(x)
-        if np.max(np.abs(x - before)) < near:
-            break
-    return x
 
 
 def _log_expm1(x: float) -> float:
