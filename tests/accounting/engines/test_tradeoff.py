@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, laplace, norm
 
 from sitr.accounting import Gaussian, Laplace, LossDistribution, PoissonSampled, PureDP, RandomizedResponse
-from sitr.accounting.engines import tradeoff
+from sitr.accounting.engines import profile
 from sitr.accounting.engines.line import Line, choose_grid
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.ways import Purse
@@ -114,15 +114,15 @@ def test_the_curve_of_a_sampled_group_is_the_lesser_of_both_orders(size, x):
 def test_a_mix_of_groups_is_tuned_no_more_often_than_is_paid_for(monkeypatch):
     """Both orders share what was tuned for one, and where nothing more is paid for the wider bracket stands."""
     tuned, steps = [], (PoissonSampled(Gaussian(0.37), 0.3) + PoissonSampled(Gaussian(0.12), 1e-3)).group(2)
-    original = tradeoff.candidates
-    monkeypatch.setattr(tradeoff, "candidates", lambda mix, *rest: tuned.append(mix.tuning) or original(mix, *rest))
+    original = profile.candidates
+    monkeypatch.setattr(profile, "candidates", lambda mix, *rest: tuned.append(mix.tuning) or original(mix, *rest))
     found = steps.tradeoff(0.02)
     assert 0 < found.lower < found.upper < 1
     assert 0 < sum(tuned) < WHOLE
 
 
 def test_bounds_of_another_epsilon_stand_where_no_more_are_paid_for():
-    order = tradeoff._Order(Mix.of([(pairs.sampled_gaussian_pair(1.0, 0.1, 3).forward, 5)]))
+    order = profile.Order(Mix.of([(pairs.sampled_gaussian_pair(1.0, 0.1, 3).forward, 5)]))
     assert order.tune(1.0, Purse())
     purse = Purse(order.mix.tuning)
     assert not order.tune(2.0, purse)
