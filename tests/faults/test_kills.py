@@ -11,6 +11,7 @@ from tests.faults import harness
 from tests.faults.harness import KILLED, Outcome
 from tests.faults.worker import ANALYST, DATASET, EVENT, Job
 from tests.ledger import cluster
+from tests.ledger.test_migration import restored
 
 RANDOM_KILLS = 30
 
@@ -56,6 +57,21 @@ def test_while_a_book_is_made(fresh, nursery, tmp_path):
         with Ledger.open(url) as ledger:
             found = ledger.verify()
             assert (found.valid, found.head.seq) == (True, 1), (point, found)
+
+
+def test_while_a_book_is_brought_to_a_new_form(fresh, nursery, tmp_path):
+    """At every statement of it: the book is as it was, or whole in the new form, and opens."""
+    side = str(tmp_path / "side")
+    points = points_of(nursery, Job(restored(fresh(), 2), side, [], from_open=True))
+    assert len(points) >= 10
+    for at, point in enumerate(points, start=1):
+        if point.startswith("after") and at < len(points):
+            continue  # the same as before the next
+        url = restored(fresh(), 2)
+        assert nursery.run(Job(url, side, [], die_at=at, from_open=True)) == KILLED, point
+        with Ledger.open(url) as ledger:
+            found, kinds = ledger.verify(), [entry.kind for entry in ledger.entries()]
+            assert (found.valid, kinds.count("migrate"), kinds[-1]) == (True, 1, "migrate"), (point, found)
 
 
 def test_at_random(fresh, nursery):

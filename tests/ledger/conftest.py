@@ -2,7 +2,7 @@
 
 import pytest
 
-from sitr.ledger import Ledger
+from sitr.ledger import Budget, Ledger
 from tests.ledger import stores
 
 
@@ -23,3 +23,10 @@ def ledger(fresh, tmp_path):
     """An empty book."""
     with Ledger.open(fresh(), answers=tmp_path / "answers") as opened:
         yield opened
+
+
+@pytest.fixture
+def clinic(ledger):
+    """A book with a budget of ε = 8."""
+    ledger.create_budget("clinic", Budget(epsilon=8))
+    return ledger

@@ -1,54 +1,23 @@
-"""The book: what is charged to whom, what may be asked again, what is given back, and what is refused."""
+"""The book: what is charged to whom, what is given back, and what is refused."""
 
-import os
+import math
 import threading
 
 import pytest
 
-from sitr.accounting import ApproximateDP, Gaussian, Laplace, PoissonSampled, PureDP, ZeroConcentrated
+from sitr.accounting import ApproximateDP, Gaussian, Laplace, LossDistribution, PureDP, ZeroConcentrated
+from sitr.accounting.filters import MOST, WHOLE
 from sitr.errors import (
-    AlreadyAnswered,
     AlreadySpent,
     BudgetExceeded,
     IncompatibleAdjacency,
     InvalidArgument,
-    LedgerDamaged,
     NoSuchGuarantee,
     NotPermitted,
-    OperationTaken,
     UnknownName,
-    WrongLedger,
 )
-from sitr.ledger import Budget, Ledger, migration, schema
-from sitr.ledger import answer as answer_module
-from sitr.ledger import grant as grant_module
-from sitr.release import Release
-
-ONE = PureDP(epsilon=1.0)
-NEXT_FORM = schema.SCHEMA_VERSION + 1
-
-
-def ask(ledger, datasets="clinic", event=ONE, analyst="amina", answer="a", **about):
-    with ledger.reserve(datasets, event, analyst=analyst, **about) as grant:
-        grant.commit(answer)
-    return grant
-
-
-def spent(ledger, name="clinic", **share):
-    return ledger.spent(name, **share).value
-
-
-@pytest.fixture
-def clinic(ledger):
-    """A book with a budget of ε = 8."""
-    ledger.create_budget("clinic", Budget(epsilon=8))
-    return ledger
-
-
-def test_a_book_is_opened_by_its_path(tmp_path):
-    with Ledger.open(tmp_path / "book.db") as ledger, Ledger.open(str(tmp_path / "book.db")) as same:
-        assert ledger.id == same.id
-
+from sitr.ledger import Budget, Ledger
+from tests.ledger.acts import ONE, ask, create_joined, spent
 
 # Budgets and shares
 
@@ -283,233 +252,7 @@ def test_a_refund_gives_back_what_never_started(ledger, blocks):
     assert ledger.verify().valid
 
 
-def test_a_grant_that_was_refunded_does_not_start(clinic):
-    grant = clinic.reserve("clinic", ONE, analyst="amina", operation="q")
-    clinic.refund("q", reason="wrong")
-    with pytest.raises(AlreadySpent, match="or refunded"):
-        grant.start()
-    assert spent(clinic) == 0
-
-
-# The same again
-
-
-def test_asked_again_before_it_started_it_goes_on(clinic):
-    first = clinic.reserve("clinic", ONE, analyst="amina", operation="q", request={"sql": "x"})
-    again = clinic.reserve("clinic", ONE, analyst="amina", operation="q", request={"sql": "x"})
-    assert (first.entry, spent(clinic)) == (again.entry, 1)
-    with again:
-        again.commit("a")
-    with pytest.raises(AlreadySpent, match="another holder"):
-        first.start()
-    assert spent(clinic) == 1
-
-
-def test_asked_again_with_an_empty_budget_it_still_goes_on(clinic):
-    clinic.reserve("clinic", PureDP(epsilon=8), analyst="amina", operation="q")
-    assert clinic.reserve("clinic", PureDP(epsilon=8), analyst="amina", operation="q").operation == "q"
-
-
-def test_asked_again_after_the_answer_the_answer_is_free(clinic):
-    ask(clinic, operation="q", answer={"n": 3})
-    with pytest.raises(AlreadyAnswered, match="was answered on"):
-        ask(clinic, operation="q")
-    answer = clinic.answer("q", analyst="amina")
-    assert (answer.value, spent(clinic)) == ({"n": 3}, 1)
-    assert clinic.once("clinic", ONE, pytest.fail, analyst="amina", operation="q") == answer
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"analyst": "badr"},
-        {"event": PureDP(epsilon=0.5)},
-        {"request": {"sql": "other"}},
-        {"purpose": "p"},
-        {"blocks": ["b"]},
-        {"datasets": ["clinic", "school"]},
-    ],
-)
-def test_an_id_stands_for_one_request(clinic, other):
-    clinic.create_budget("school", Budget(epsilon=8))
-    clinic.reserve("clinic", ONE, analyst="amina", operation="q")
-    with pytest.raises(OperationTaken):
-        ask(clinic, **{"operation": "q", **other})
-    assert (spent(clinic), spent(clinic, "school")) == (1, 0)
-
-
-def test_a_second_answer_is_refused_and_the_same_again_is_not(clinic):
-    grant = clinic.reserve("clinic", ONE, analyst="amina", operation="q")
-    with pytest.raises(AlreadySpent, match="is not started"):
-        grant.commit("a")
-    with grant:
-        grant.commit("a")
-        grant.commit("a")
-        with pytest.raises(AlreadyAnswered):
-            grant.commit("b")
-    with pytest.raises(AlreadySpent, match="was started before"):
-        grant.start()
-
-
-# Answers
-
-
-@pytest.mark.parametrize("value", [b"\0\xff", "ε", 3, 2.5, None, [1, [2]], {"a": {"b": 1}}])
-def test_answers_come_back_as_they_were(clinic, value):
-    ask(clinic, operation="q", answer=value)
-    assert clinic.answer("q", analyst="amina").value == value
-
-
-def test_answers_that_cannot_be_kept(clinic):
-    with clinic.reserve("clinic", ONE, analyst="amina", operation="q") as grant:
-        deep: list = []
-        for _ in range(2000):
-            deep = [deep]
-        holding = [1]
-        holding.append(holding)
-        for wrong in (object(), float("nan"), {"x": {1, 2}}, 1j, deep, holding, "\ud800"):
-            with pytest.raises(InvalidArgument):
-                grant.commit(wrong)
-        with pytest.raises(InvalidArgument, match="NOT PRIVATE"):
-            grant.commit(Release(1, None, ONE, private=False))
-        with pytest.raises(InvalidArgument, match="was paid for"):
-            grant.commit(Release(1, None, PureDP(epsilon=2.0)))
-        grant.commit(Release(1, 2.0, ONE, entry=grant.entry))
-    assert clinic.answer("q", analyst="amina").value["value"] == 1
-
-
-def test_answers_are_their_analysts(clinic):
-    ask(clinic, operation="q")
-    with pytest.raises(NotPermitted, match="another analyst's"):
-        clinic.answer("q", analyst="badr")
-    with pytest.raises(UnknownName, match="no answer"):
-        clinic.answer("none", analyst="amina")
-
-
-def test_large_answers_are_in_files_that_are_watched(fresh_durable, tmp_path):
-    with Ledger.open(fresh_durable(), answers=tmp_path / "answers") as ledger:
-        ledger.create_budget("clinic", Budget(epsilon=8))
-        large = bytes(2**20 + 7)
-        ask(ledger, operation="large", answer=large)
-        assert ledger.answer("large", analyst="amina").content == large
-        assert ledger.verify().valid
-        (file,) = (tmp_path / "answers").iterdir()
-        file.write_bytes(bytes(2**20 + 6) + b"9")
-        with pytest.raises(LedgerDamaged, match="was changed"):
-            ledger.answer("large", analyst="amina")
-        assert not ledger.verify().valid
-        file.unlink()
-        with pytest.raises(LedgerDamaged, match="was moved or lost"):
-            ledger.answer("large", analyst="amina")
-        told = ledger.verify()
-        assert told.valid
-        assert "1 large answers are in files that are not here" in told.remarks[0]
-
-
-@pytest.mark.parametrize("size", [4, 2**20 + 7])
-def test_of_a_file_a_copy_is_kept(ledger, tmp_path, size):
-    ledger.create_budget("clinic", Budget(epsilon=8))
-    own = tmp_path / "own.csv"
-    own.write_bytes(bytes(size))
-    ask(ledger, operation="own", answer=own)
-    own.write_bytes(b"something else")
-    assert ledger.answer("own", analyst="amina").content == bytes(size)
-    assert ledger.verify().valid
-
-
-@pytest.mark.parametrize("wrong", ["", "missing", "fifo"])
-def test_what_is_no_file_cannot_be_kept(clinic, tmp_path, wrong):
-    os.mkfifo(tmp_path / "fifo")
-    with clinic.reserve("clinic", ONE, analyst="amina", operation="q") as grant:
-        with pytest.raises(InvalidArgument, match="can still commit"):
-            grant.commit(tmp_path / wrong)
-        grant.commit("a")
-
-
-def test_an_answer_that_is_too_large_stays_charged_and_a_smaller_one_is_kept(fresh, tmp_path, monkeypatch):
-    monkeypatch.setattr(grant_module, "LARGE", 10)
-    monkeypatch.setattr(grant_module, "LARGEST", 100)
-    monkeypatch.setattr(answer_module, "LARGEST", 100)
-    (tmp_path / "large").write_bytes(bytes(101))
-    with Ledger.open(fresh(), answers=tmp_path / "answers") as ledger:
-        ledger.create_budget("clinic", Budget(epsilon=8))
-        with ledger.reserve("clinic", ONE, analyst="amina", operation="q") as grant:
-            for answer in ("x" * 101, tmp_path / "large"):
-                with pytest.raises(InvalidArgument, match=r"more than 100 bytes(.|\n)*stays charged"):
-                    grant.commit(answer)
-            ledger.answers = None
-            if not ledger.in_memory:
-                with pytest.raises(InvalidArgument, match=r"keeps up to 10(.|\n)*stays charged"):
-                    grant.commit("x" * 11)
-            grant.commit("x" * 10)
-        assert spent(ledger) == 1
-        assert ledger.verify().valid
-
-
-def test_a_request_that_is_too_large_is_not_charged(clinic):
-    many = [f"{number:0200}" for number in range(6000)]
-    deep = ONE
-    for _ in range(60):
-        deep = PoissonSampled(deep, 1.0)
-    for about in ({"event": ONE, "blocks": many}, {"event": deep}):
-        with pytest.raises(InvalidArgument, match=r"too large for an entry(.|\n)*nothing was charged"):
-            clinic.reserve("clinic", analyst="amina", **about)
-    assert spent(clinic) == 0
-
-
-# Opening
-
-
-def test_a_book_that_must_be_there(fresh_durable):
-    url = fresh_durable()
-    with pytest.raises(UnknownName, match="there is no ledger"):
-        Ledger.open(url, create=False)
-    with Ledger.open(url) as made:
-        pass
-    with Ledger.open(url, create=False, expect=made.id) as ledger:
-        assert ledger.id == made.id
-    with pytest.raises(WrongLedger, match="was asked for"):
-        Ledger.open(url, expect="0" * 32)
-
-
-@pytest.mark.parametrize("url", ["", "a:b", "mysql://x", "sqlite://", "sqlite:///", "memory://x", 3, None])
-def test_addresses_that_are_none(url):
-    with pytest.raises(InvalidArgument, match=r"sqlite:///book\.db"):
-        Ledger.open(url)
-
-
-def test_a_newer_form_is_refused_and_an_older_one_is_brought_forward(fresh_durable, monkeypatch):
-    url, ran = fresh_durable(), []
-    with Ledger.open(url) as ledger:
-        ledger.create_budget("clinic", Budget(epsilon=8))
-        ask(ledger)
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT_FORM)
-    monkeypatch.setattr(migration, "MIGRATIONS", {NEXT_FORM - 1: lambda connection: ran.append(1)})
-    for _ in range(2):
-        with Ledger.open(url) as ledger:
-            assert ledger.verify().valid
-            assert spent(ledger) == 1
-            assert [entry.kind for entry in ledger.entries()][-1] == "migrate"
-    assert ran == [1]
-    monkeypatch.undo()
-    with pytest.raises(WrongLedger, match=f"has form {NEXT_FORM}"):
-        Ledger.open(url)
-
-
-def test_a_migration_that_fails_changes_nothing(fresh_durable, monkeypatch):
-    url = fresh_durable()
-    Ledger.open(url).close()
-
-    def fails(connection):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT_FORM)
-    monkeypatch.setattr(migration, "MIGRATIONS", {NEXT_FORM - 1: fails})
-    with pytest.raises(ZeroDivisionError):
-        Ledger.open(url)
-    monkeypatch.undo()
-    with Ledger.open(url) as ledger:
-        assert ledger.verify().head.seq == 1
+# Connections
 
 
 def test_a_closed_ledger_opens_again_by_itself(fresh_durable):
@@ -530,6 +273,58 @@ def test_a_book_in_memory_is_one_for_all_threads():
         thread.join()
     assert spent(ledger) == 8
     assert ledger.verify().valid
+
+
+# Several filters
+
+
+def rare(loss):
+    """Next to nothing by a Rényi divergence of the orders that budgets have, and of a large pure ε."""
+    chance = 1e-250
+    return LossDistribution([loss, 0.0, -loss], [chance, 1.0, chance * math.exp(-loss)])
+
+
+def test_what_is_far_over_one_limit_stays_so_after_a_raise(ledger):
+    create_joined(ledger, "clinic", Budget(epsilon=1.0, delta=1e-6))
+    ask(ledger, event=rare(20.0))  # the order admits it; of pure ε it is twenty times the limit
+    assert ledger.spent("clinic").share < 1e-9
+    ledger.raise_budget("clinic", Budget(epsilon=19.0, delta=1e-6), reason="more")
+    (total,) = ledger.store.totals(["clinic"])
+    assert total.used[2] == pytest.approx(20 / 19 * WHOLE, rel=1e-12)
+    ledger.raise_budget("clinic", Budget(epsilon=40.0, delta=1e-6), reason="more still")
+    (total,) = ledger.store.totals(["clinic"])
+    assert total.used[2] == pytest.approx(WHOLE / 2, rel=1e-12)
+    assert total.used[2] >= WHOLE // 2
+    assert ledger.verify().valid
+
+
+def test_of_two_filters_one_is_enough_and_both_go_on_counting(ledger):
+    create_joined(ledger, "clinic", Budget(epsilon=1.0, delta=1e-6))
+    fifth = PureDP(epsilon=0.2)
+    for _ in range(5):
+        ask(ledger, event=fifth)
+    (total,) = ledger.store.totals(["clinic"])
+    assert total.used[0] > MOST
+    assert total.used[2] == pytest.approx(WHOLE)
+    with pytest.raises(BudgetExceeded, match=r"ε: 0\.200 requested, [0-9.e-]+ left"):
+        ask(ledger, event=fifth)
+    ledger.raise_budget("clinic", Budget(epsilon=3.0, delta=1e-6), reason="more")
+    ask(ledger, event=PureDP(epsilon=0.01) * 220)
+    (total,) = ledger.store.totals(["clinic"])
+    assert total.used[0] < MOST < total.used[2]  # by the order alone
+    assert ledger.verify().valid
+    told = ledger.statement("clinic")
+    assert told.remaining == ledger.remaining("clinic")
+    assert "THEORY 5.4" in told.theorem
+
+
+def test_nothing_is_told_of_filters_that_do_not_hold(ledger):
+    create_joined(ledger, "clinic", Budget(epsilon=1.0, delta=1e-6))
+    ask(ledger, event=Gaussian(noise_multiplier=6))
+    assert ledger.remaining("clinic").measure == "rdp"
+    assert ledger.left_for("clinic", analyst="amina")["clinic"].remaining == ledger.remaining("clinic")
+    with pytest.raises(BudgetExceeded, match="% of it requested"):
+        ask(ledger, event=PureDP(epsilon=0.9))
 
 
 # What was asked before

@@ -15,8 +15,8 @@ from sqlalchemy import text
 
 from sitr.accounting import Gaussian, Laplace, PureDP
 from sitr.accounting.filters import WHOLE
-from sitr.errors import AlreadySpent, BudgetExceeded, NotPermitted
-from sitr.ledger import Budget, Ledger
+from sitr.errors import AlreadySpent, BudgetExceeded, LedgerDamaged, NotPermitted
+from sitr.ledger import Budget, Ledger, migration
 from sitr.ledger.postgres import FOR_ANALYSTS
 from sitr.ledger.schema import SCHEMA_VERSION
 from tests.ledger import stores
@@ -232,6 +232,16 @@ def test_a_book_that_does_not_hold_gains_nothing_and_is_told_as_before(second, s
         assert "joined" not in list(ledger.entries())[-1].record
         assert {len(total.whole) for total in ledger.store.all_totals()} == {2}
         assert problem in ledger.verify().problem
+
+
+def test_a_book_that_does_not_hold_after_it_was_brought_forward_stays_as_it_was(second, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(migration, "_write", lambda *_: None)
+        with pytest.raises(LedgerDamaged, match=r"could not be brought to form 3(.|\n)*nothing was changed"):
+            Ledger.open(second)
+    with Ledger.open(second) as ledger:
+        assert [entry.kind for entry in ledger.entries()].count("migrate") == 1
+        assert ledger.verify().valid
 
 
 def told_of_joining(change):

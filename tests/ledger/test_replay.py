@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from sitr.accounting import ZeroConcentrated
+from sitr.accounting import RDPFilter, ZeroConcentrated
 from sitr.accounting.filters import MOST, WHOLE
 from sitr.errors import InvalidRecord, LedgerDamaged
 from sitr.ledger import Budget
@@ -27,7 +27,7 @@ def budget(name="clinic", promise=BOTH, kind="budget", keeper=None):
 
 
 def reserve(operation, cost=0, delta=0, *, blocks=(), datasets=("clinic",), budgets=None, version=1, **about):
-    due = {"units": [cost, delta], "version": version}
+    due = about.pop("due", {"units": about.pop("units", [cost, delta]), "version": version})
     record = {"blocks": list(blocks), "datasets": list(datasets), "event": EVENT.to_dict(), "purpose": None}
     return entry(
         "reserve",
@@ -109,6 +109,68 @@ def test_a_charge_is_what_its_event_costs(limit):
 def test_a_charge_is_a_whole_number(limit, units):
     with pytest.raises(Fault):
         replayed(budget()).apply(reserve("q1", **{limit: units}))
+
+
+@pytest.mark.parametrize("units", [[5], [5, 0, 0], [], 5, "50", {"a": 5}, None])
+def test_a_charge_has_a_number_for_each_limit(units):
+    with pytest.raises(Fault):
+        replayed(budget()).apply(reserve("q1", units=units))
+
+
+@pytest.mark.parametrize("recount", [True, False])
+def test_charges_of_older_forms_are_read_as_they_are(recount):
+    old = {"cost": EIGHTH, "delta": EIGHTH, "version": 1}
+    replay = replayed(budget(), reserve("q1", due=old), recount=recount)
+    assert replay.accounts["clinic"].used == (EIGHTH, EIGHTH)
+    replay.apply(entry("refund", "q1", "amina", reason="x"))
+    assert replay.accounts["clinic"].used == (0, 0)
+    with pytest.raises(Fault):
+        replayed(budget(keeper=TWO)).apply(reserve("q1", due=old))  # which has three places
+
+
+TWO = Keeper.of(Budget(epsilon=1.0, delta=1e-6)).joined()
+WARDS = Keeper.of(Budget(epsilon=1.0, delta=1e-6, disjoint_by="ward")).joined()
+
+
+def test_of_two_ways_one_is_enough_and_every_place_is_charged():
+    replay = replayed(budget(keeper=TWO), reserve("q1", units=[MOST + 5, 7, 10]))
+    assert replay.accounts["clinic"].used == (MOST + 5, 7, 10)
+    replay.apply(reserve("q2", units=[None, 0, MOST - 10]))
+    assert replay.accounts["clinic"].used == (None, 7, MOST)
+    refused(replay, reserve("q3", units=[0, 0, 1]), "takes more")
+    refused(replayed(budget(keeper=TWO)), reserve("q1", units=[0, MOST + 1, 0]), "takes more")  # parts, of both
+    refused(replayed(budget(keeper=TWO)), reserve("q1", units=[None, 0, None]), "takes more")
+
+
+def test_what_is_dead_is_not_given_back():
+    replay = replayed(budget(keeper=TWO), reserve("q1", units=[5, 0, None]), entry("refund", "q1", "amina", reason="x"))
+    assert replay.accounts["clinic"].used == (0, 0, None)
+
+
+def test_each_block_has_a_way_and_the_whole_has_one_for_all():
+    asked = [
+        budget(keeper=WARDS),
+        reserve("q1", blocks=["a"], units=[MOST, 0, None]),
+        reserve("q2", blocks=["b"], units=[MOST + 1, 0, MOST - 5]),
+    ]
+    replay = replayed(*asked, reserve("q3", blocks=["b"], units=[1, 0, 5]))
+    account = replay.accounts["clinic"]
+    assert (account.peak, account.used) == ((MOST + 2, 0, None), (MOST + 2, 0, None))
+    refused(replay, reserve("q4", blocks=["a"], units=[1, 0, 0]), "takes more")
+    refused(replayed(*asked), reserve("q4", units=[0, 0, 1]), "takes more")  # a holds by one way, b by the other
+    refused(replayed(*asked), reserve("q4", blocks=["b", "a"], units=[1, 0, 1]), "takes more")
+    replayed(*asked[:2], reserve("q4", units=[0, 0, 1]))
+    assert replayed(*asked[:2]).accounts["clinic"].dearest == "a"
+
+
+def test_a_raise_keeps_a_filter_that_joined_and_lowers_no_limit():
+    higher = TWO.raised(Budget(epsilon=2.0, delta=1e-6))
+    replay = replayed(budget(keeper=TWO), reserve("q1", units=[5, 0, 518 * WHOLE]), budget(kind="raise", keeper=higher))
+    assert replay.accounts["clinic"].whole[2] == 259 * WHOLE
+    alone = Keeper.of(Budget(epsilon=2.0, delta=1e-6), RDPFilter(**dict(higher.limits[:3])))
+    for keeper in (alone, dataclasses.replace(higher, limits=(*higher.limits[:3], ("pure", 2.1)))):
+        refused(replayed(budget(keeper=TWO)), budget(kind="raise", keeper=keeper), "another filter")
+    assert all(now >= before for before, now in zip(TWO.filters.limits, higher.filters.limits, strict=True))
 
 
 @pytest.mark.parametrize("blocks", [[], ["a"], ["a", "b"]])

@@ -14,13 +14,6 @@ from sitr.ledger.totals import Total
 ONE = PureDP(epsilon=1.0)
 
 
-@pytest.fixture
-def clinic(ledger):
-    """A book with a budget of ε = 8."""
-    ledger.create_budget("clinic", Budget(epsilon=8))
-    return ledger
-
-
 def _rows(last):
     """Entries from the second to the last, in the order in which a table should not tell them."""
     return [

@@ -16,6 +16,7 @@ from .totals import Vector, Ways, holds, plus
 # Limits and costs may differ so far, relatively, from what another machine works out: as far as filters allow anyway.
 TOLERANCE = 2.0**-40
 _PARTS = round(1 / TOLERANCE)
+REMEMBERED = 256  # costs of events that are asked for again and again
 
 
 class Filters:
@@ -23,7 +24,9 @@ class Filters:
 
     Args:
         members: Each of another notion; all have the same limit on δ-parts, and each a way of its own.
-        used: What was used, in each place; left out, nothing.
+
+    Attributes:
+        used: What was used, in each place.
 
     Privacy: while one member admits the whole history, everything admitted is (ε, δ₀ + Σδ_k)-DP, where member k
     promises (ε, δ_k) outside of δ-parts that add up to δ₀ at most. Every step is charged to every member, also to
@@ -36,9 +39,22 @@ class Filters:
         (0.5, None)
     """
 
-    def __init__(self, members: Sequence[Filter], used: Vector | None = None) -> None:
+    def __init__(self, members: Sequence[Filter]) -> None:
         self.members = tuple(members)
-        self.used = (0,) * len(self.limits) if used is None else used
+        self.used: Vector = (0,) * len(self.limits)
+        self._costs: dict[Event, Vector] = {}
+
+    def at(self, used: Vector) -> Filters:
+        """Return the same filters with so much used.
+
+        Example:
+            >>> from sitr.accounting import PureFilter
+            >>> Filters([PureFilter(epsilon=1.0)]).at((2**59, 0)).serving().remaining()["epsilon"]
+            0.5
+        """
+        made = copy(self)
+        made.used = used
+        return made
 
     @cached_property
     def limits(self) -> tuple[float, ...]:
@@ -76,6 +92,14 @@ class Filters:
             NoSuchGuarantee: It has no guarantee in the notion of any member.
             IncompatibleAdjacency: It speaks of other neighbours than they do.
         """
+        found = self._costs.get(event)
+        if found is None:
+            if len(self._costs) >= REMEMBERED:
+                self._costs.clear()
+            found = self._costs[event] = self._units(event)
+        return found
+
+    def _units(self, event: Event) -> Vector:
         costs: list[int | None] = []
         parts, reasons = [], []
         for member in self.members:
@@ -106,7 +130,7 @@ class Filters:
 
         Example:
             >>> from sitr.accounting import Gaussian, PureDP, PureFilter
-            >>> filters = Filters([PureFilter(epsilon=1.0)], (2**59, 0))
+            >>> filters = Filters([PureFilter(epsilon=1.0)]).at((2**59, 0))
             >>> [filters.admits(event) for event in (PureDP(epsilon=0.5), PureDP(epsilon=0.6), Gaussian(10))]
             [True, False, False]
         """
@@ -120,7 +144,7 @@ class Filters:
 
         Example:
             >>> from sitr.accounting import PureDP, PureFilter
-            >>> Filters([PureFilter(epsilon=1.0)], (2**59, 0)).releases(PureDP(epsilon=0.1))
+            >>> Filters([PureFilter(epsilon=1.0)]).at((2**59, 0)).releases(PureDP(epsilon=0.1))
             5
         """
         units = self.units(event)
@@ -133,7 +157,7 @@ class Filters:
 
         Example:
             >>> from sitr.accounting import Gaussian, PureFilter, ZCDPFilter
-            >>> both = Filters([ZCDPFilter(rho=0.5), PureFilter(epsilon=1.0)], (2**59, 0, 2**58))
+            >>> both = Filters([ZCDPFilter(rho=0.5), PureFilter(epsilon=1.0)]).at((2**59, 0, 2**58))
             >>> both.serving(), both.serving(Gaussian(noise_multiplier=2))
             (PureFilter(epsilon=1, delta=0), ZCDPFilter(rho=0.5, delta=0))
         """

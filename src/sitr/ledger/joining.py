@@ -37,13 +37,10 @@ class Joining:
         self._pure = Filters(self._keeper.filters.members[1:])
         self._whole: Vector = (0,)
         self._blocks: dict[str, Vector] = dict.fromkeys(blocks, self._whole)
-        self._costs: dict[Event, Vector] = {}
 
     def add(self, event: Event, blocks: Iterable[str]) -> None:
         """Count an event that was charged, to blocks apart or to the whole dataset."""
-        units = self._costs.get(event)
-        if units is None:
-            units = self._costs[event] = self._units(event)
+        units = self._units(event)
         if not blocks or not self._keeper.budget.parallel:
             self._whole = plus(self._whole, units)
             return

@@ -26,7 +26,6 @@ LIMITS = {
 }
 FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp": RDPFilter}
 NAMES = {kind: name for name, kind in FILTERS.items()}
-REMEMBERED = 256  # costs of events that are asked for again and again
 
 
 @dataclass(frozen=True)
@@ -109,16 +108,7 @@ class Keeper:
             >>> Keeper.of(Budget(epsilon=1.0)).units(PureDP(epsilon=0.25))
             (288230376151711744, 0)
         """
-        found = self._costs.get(event)
-        if found is None:
-            if len(self._costs) >= REMEMBERED:
-                self._costs.clear()
-            found = self._costs[event] = self.filters.units(event)
-        return found
-
-    @cached_property
-    def _costs(self) -> dict[Event, Vector]:
-        return {}
+        return self.filters.units(event)
 
     def raised(self, budget: Budget) -> Keeper:
         """Return what keeps a higher promise; a Rényi order stays, since it was fixed in advance.

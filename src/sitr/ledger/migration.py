@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from ..errors import LedgerDamaged
 from . import schema
 from .entry import Entry
 from .reading import Reading, Wrong
@@ -50,6 +51,8 @@ def keep_vectors(connection: Connection) -> dict[str, Any]:
         account = reading.replay.accounts[name]
         account.join(due)
         _write(connection, name, account)
+    if not reading.wrong:
+        _check_written(connection, reading)
     return {"joined": joined} if joined else {}
 
 
@@ -83,10 +86,10 @@ def _make_anew(connection: Connection, totals: list[Total], blocks: dict[tuple[s
     for table in (schema.block, schema.budget):
         table.drop(connection)
     schema.metadata.create_all(connection, tables=[schema.budget, schema.block])
-    for total in totals:
-        connection.execute(insert(schema.budget), total._asdict())
-    for (budget, block), used in blocks.items():
-        connection.execute(insert(schema.block), {"budget": budget, "block": block, "used": used})
+    rows = [{"budget": budget, "block": block, "used": used} for (budget, block), used in blocks.items()]
+    for table, made in ((schema.budget, [total._asdict() for total in totals]), (schema.block, rows)):
+        if made:
+            connection.execute(insert(table), made)
 
 
 def _write(connection: Connection, name: str, account: Account) -> None:
@@ -96,6 +99,19 @@ def _write(connection: Connection, name: str, account: Account) -> None:
     of_budget = update(schema.block).where(schema.block.c.budget == name)
     for block, used in account.blocks.items():
         connection.execute(of_budget.where(schema.block.c.block == block), {"used": used})
+
+
+def _check_written(connection: Connection, reading: Reading) -> None:
+    """Read the new totals again: what they say must be what the entries add up to."""
+    totals = [Total(*row) for row in connection.execute(select(schema.budget))]
+    blocks = {(row.budget, row.block): row.used for row in connection.execute(select(schema.block))}
+    try:
+        reading.check_totals(totals, blocks)
+    except Wrong as found:
+        raise LedgerDamaged(
+            f"the book could not be brought to form {schema.SCHEMA_VERSION}: {found.what}; nothing was changed.",
+            do="keep the version of sitr that it was used with, and tell us.",
+        ) from None
 
 
 # From a version to the next: each changes the tables in the transaction that it is given, and returns what the entry of

@@ -47,7 +47,7 @@ class Account:
 
     @property
     def version(self) -> int:
-        """How often it was defined: 1, and one more for each raise."""
+        """How often it was defined: 1, and one more for each raise, and for a filter that joined."""
         return len(self.keepers)
 
     @property

@@ -83,7 +83,7 @@ class Standing(NamedTuple):
     @property
     def filters(self) -> Filters:
         """The filters that keep the budget, with what they have used."""
-        return Filters(self.keeper.filters.members, self.used)
+        return self.keeper.filters.at(self.used)
 
     def admits(self, event: Event) -> bool:
         """Return whether an event still fits; what has no price in this budget does not.

@@ -62,11 +62,14 @@ def holds(used: Vector, ways: Ways) -> bool:
         ... ]
         [True, True, False, False]
     """
-    return any(all(_within(used[place]) for place in way) for way in ways)
-
-
-def _within(used: int | None) -> bool:
-    return used is not None and used <= MOST
+    for way in ways:
+        for place in way:
+            spent = used[place]
+            if spent is None or spent > MOST:
+                break
+        else:
+            return True
+    return False
 
 
 class Charge(NamedTuple):
