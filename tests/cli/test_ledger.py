@@ -172,16 +172,6 @@ def test_a_ledger_has_to_be_named(arguments, message):
     assert message in result.stderr
 
 
-def test_a_book_of_an_older_form_says_what_became_of_it(tmp_path):
-    url = restored(f"sqlite:///{tmp_path}/old.db", 2)
-    last = run("ledger", "show", "--entries", "--last", "1", "--ledger", url, env={"COLUMNS": "200"}).stdout
-    assert "from form 2 to 3; a filter on pure ε joins those of " in last
-    assert run_json("ledger", "verify", "--ledger", url)["spent"]["idle"] == {"share": 0.0, "delta_share": 0.0}
-    shown = run("budget", "show", "swaps", "--ledger", url).stdout
-    assert "37.5 % of the budget (ε 0.375)" in shown
-    assert "62.5 % of the budget (ε 0.625, δ 1e-07)" in shown
-
-
 def test_show_says_what_was_asked(tmp_path):
     declaration = make_clinic(tmp_path)
     assert run("budget", "begin", declaration).exit_code == 0
@@ -215,6 +205,16 @@ def test_show_only_the_last_releases(book):
     (last,) = run_json("ledger", "show", "--last", "1", "--ledger", book)["releases"]
     assert (last["operation"], last["question"], last["epsilon"]) == ("q-2", "laplace(10)", None)
     assert run_json("ledger", "show", "--last", "0", "--ledger", book)["releases"] == []
+
+
+def test_a_book_of_an_older_form_says_what_became_of_it(tmp_path):
+    url = restored(f"sqlite:///{tmp_path}/old.db", 2)
+    last = run("ledger", "show", "--entries", "--last", "1", "--ledger", url, env={"COLUMNS": "200"}).stdout
+    assert "from form 2 to 3; a filter on pure ε joins those of " in last
+    assert run_json("ledger", "verify", "--ledger", url)["spent"]["idle"] == {"share": 0.0, "delta_share": 0.0}
+    shown = run("budget", "show", "swaps", "--ledger", url).stdout
+    assert "37.5 % of the budget (ε 0.375)" in shown
+    assert "62.5 % of the budget (ε 0.625, δ 1e-07)" in shown
 
 
 def test_show_entries(book):
