@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sitr.accounting import PoissonSampled
-from sitr.errors import InvalidArgument
+from sitr.accounting import Gaussian, PoissonSampled
+from sitr.errors import IncompatibleAdjacency, InvalidArgument
 from sitr.ledger import Budget, request
 from sitr.ledger.entry import canonical
 from sitr.ledger.keeper import Keeper
@@ -62,3 +62,14 @@ def test_a_reservation_paid_what_its_event_costs_today():
         assert asked.paid_by(record, {"clinic": (1, keeper)}) == paid
     assert asked.paid_by({"budgets": {"clinic": {"cost": due, "delta": 0, "version": 1}}}, {"clinic": (1, keeper)})
     assert not asked.paid_by({"budgets": {}}, {"clinic": (1, keeper)})
+
+
+def test_no_reservation_pays_for_an_event_of_other_neighbours():
+    event = Gaussian(noise_multiplier=20, adjacency="replace_one")
+    asked = Request("clinic", event, "amina", "q", None, (), None)
+    budgets = {name: Budget(epsilon=1.0, delta=1e-6, adjacency=name) for name in ("replace_one", "add_remove")}
+    units = Keeper.of(budgets["replace_one"]).units(event)
+    record = {"budgets": {"clinic": {"units": list(units), "version": 1}}}
+    assert asked.paid_by(record, {"clinic": (1, Keeper.of(budgets["replace_one"]))})
+    with pytest.raises(IncompatibleAdjacency):
+        asked.paid_by(record, {"clinic": (1, Keeper.of(budgets["add_remove"]))})

@@ -469,3 +469,11 @@ def test_a_budget_full_of_discrete_noise_costs_no_more_than_the_promise(scale):
     assert not book.admits(event)
     assert (event * count).delta(1.0).upper <= 1e-6
     assert (event * math.ceil(1.35 * count + 1)).delta(1.0).lower > 1e-6  # and wastes little of it
+
+
+def test_a_recorded_charge_is_not_enough_for_an_event_of_other_neighbours():
+    event = Gaussian(noise_multiplier=20, adjacency="replace_one")
+    units = choose_union(epsilon=1.0, delta=1e-6).units(event)
+    assert choose_union(epsilon=1.0, delta=1e-6, adjacency="replace_one").accepts(event, units)
+    with pytest.raises(IncompatibleAdjacency):
+        choose_union(epsilon=1.0, delta=1e-6, adjacency="add_remove").accepts(event, units)

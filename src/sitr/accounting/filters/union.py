@@ -155,7 +155,12 @@ class UnionFilter(Filter):
         return found
 
     def accepts(self, event: Event, units: Units) -> bool:
-        """Return whether a recorded charge is enough for its event: every filter has to accept its part of it."""
+        """Return whether a recorded charge is enough for its event: every filter has to accept its part of it.
+
+        Raises:
+            IncompatibleAdjacency: The event speaks of other neighbours than the filter.
+        """
+        self._check(event)  # the members have no adjacency of their own
         if len(units) != len(self.used):
             return False
         return all(
