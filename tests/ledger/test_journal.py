@@ -69,6 +69,10 @@ def test_whatever_is_asked_can_be_kept(ledger, text):
     assert ledger.verify()
 
 
+def test_a_question_of_many_lines_is_kept_in_lines_wherever_it_was_written():
+    assert Asked("SELECT 1\r\n\tFROM t").record()["text"] == "SELECT 1\n\tFROM t"
+
+
 @given(json)
 def test_what_was_written_by_hand_is_read_as_far_as_it_can_be(record):
     found = Asked.of(record)

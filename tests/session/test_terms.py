@@ -208,8 +208,8 @@ def test_names_of_one_source_are_one_source(path):
     (path.parent / "folder").mkdir()
     edited(path, 'source = "stays.csv"', 'source = "./folder/../stays.csv"')
     assert len(asked(path)) == 1
-    shutil.copytree(path.parent, path.parent.parent / "moved")  # both may move together
-    moved = path.parent.parent / "moved" / path.name
+    shutil.copytree(path.parent, path.parent.with_name(f"{path.parent.name} moved"))  # both may move together
+    moved = path.parent.with_name(f"{path.parent.name} moved") / path.name
     text = moved.read_text(encoding="utf-8").replace('url = "book.db"', f'url = "{path.parent / "book.db"}"')
     moved.write_text(text, encoding="utf-8")
     assert len(asked(moved)) == 1
@@ -358,6 +358,41 @@ def test_two_declarations_on_one_book(path):
         with pytest.raises(InvalidDeclaration, match=r"stays.csv is tables.stays of the declaration 'hospital'"):
             redeclare(second, reason="again")
         second.write_text(before, encoding="utf-8")
+
+
+def test_the_order_of_columns_in_a_key_is_no_change(path):
+    (path.parent / "codes.csv").write_text("code,region\n1,1\n", encoding="utf-8")
+    (path.parent / "bills.csv").write_text("stay_id,age\n10,33\n", encoding="utf-8")
+    columns = 'columns.code = { type = "integer" }\n'
+    edited(path, columns, f'{columns}columns.region = {{ type = "integer" }}\n')
+    edited(path, 'key = "code"', 'key = ["code", "region"]')
+    on = '{ stay_id = "id", age = "age" }'
+    edited(path, '{ stay_id = "id" }', on)
+    edited(path, "columns.stay_id", 'columns.age = { type = "integer" }\ncolumns.stay_id')
+    begin(path).close()
+    edited(path, 'key = ["code", "region"]', 'key = ["region", "code"]')
+    edited(path, on, '{ age = "age", stay_id = "id" }')
+    begin(path).close()
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_another_declaration_does_not_spend_the_same_rows_from_a_budget_without_terms(path, by_hand):
+    """Neither from one that its refused beginning left behind, nor from one that was made by hand."""
+    with begin(path) as book:
+        second = path.parent / "second.toml"
+        head = path.read_text(encoding="utf-8").replace('name = "hospital"', 'name = "second"')
+        head = head[: head.index("[tables.stays]")].replace("[budgets.hospital]", "[budgets.second]")
+        columns = 'columns.patient_id = { type = "integer" }\n'
+        second.write_text(f'{head}[tables.stays]\nunit = "row"\nsource = "stays.csv"\n{columns}', encoding="utf-8")
+        with pytest.raises(InvalidDeclaration, match=r"stays.csv is tables.stays of the declaration 'hospital'"):
+            begin(second)
+        with pytest.raises(InvalidDeclaration, match=r"stays.csv is tables.stays of the declaration 'hospital'"):
+            redeclare(second, reason="again")
+        assert "second" not in book.budgets()
+        if by_hand:
+            book.create_budget("second", Budget(epsilon=10.0, unit="patient"))
+            with pytest.raises(InvalidDeclaration, match=r"stays.csv is tables.stays of the declaration 'hospital'"):
+                sitr.open(second, analyst="owner")
 
 
 def test_an_analyst_of_a_server_reads_digests_and_changes_nothing(tmp_path):

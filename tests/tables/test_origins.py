@@ -9,10 +9,14 @@ import psycopg
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg.conninfo import conninfo_to_dict
 
 from sitr.errors import InvalidDeclaration
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
+from sitr.tables.origins import named_source
 from tests.ledger import cluster
 from tests.tables import engines
 
@@ -372,3 +376,39 @@ def test_what_is_no_table_of_spark_is_refused(catalogue, monkeypatch):
     ):
         with pytest.raises(InvalidDeclaration, match=says):
             database(catalogue, name, engine="spark")
+
+
+HOSTS = ("", "data", "Data", "other", "%2Fsockets", "%2FSockets", "[::1]", "data,other")
+AFTER = ("host=other", "host=", "hostaddr=10.0.0.7", "port=5433", "dbname=archive", "user=omar", "service=night")
+
+
+@st.composite
+def addresses(draw):
+    login = draw(st.sampled_from(("", "amina@", "omar@", "amina:secret@")))
+    host = draw(st.sampled_from(HOSTS))
+    port = draw(st.sampled_from(("", ":5432", ":5433"))) if host else ""
+    path = draw(st.sampled_from(("", "/", "/clinic", "/archive", "/clinic#archive", "/clin%69c")))
+    after = draw(st.lists(st.sampled_from(AFTER), max_size=2, unique_by=lambda one: one.split("=")[0]))
+    return f"postgresql://{login}{host}{port}{path}{'?' if after else ''}{'&'.join(after)}"
+
+
+def connected(address):
+    """Which database of which server libpq connects to."""
+    said = conninfo_to_dict(address)
+    host, port = said.get("host", ""), said.get("port", "")
+    host = host if host.startswith("/") else host.lower()
+    database = said.get("dbname") or said.get("user", "")
+    return host, port if port.strip(",") else "5432", database, said.get("hostaddr"), said.get("service")
+
+
+@given(addresses(), addresses())
+def test_two_addresses_have_one_name_if_they_lead_to_one_database(one, other):
+    table = {"unit": "who", "max_rows_per_unit": 1, "columns": COLUMNS}
+
+    def named(address):
+        content = {"sitr": 1, "name": "d", "connection": {"engine": "postgresql", "address": address}}
+        declared = Declaration.of(content | {"tables": {"t": table}})
+        return named_source(declared, declared.tables["t"])
+
+    assert (named(one) == named(other)) == (connected(one) == connected(other))
+    assert "secret" not in named(one)

@@ -49,7 +49,8 @@ class Asked:
             >>> len(Asked("x" * 10**6).record()["text"]) < LONGEST_QUESTION + 50
             True
         """
-        shown = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in self.text)
+        lines = self.text.replace("\r\n", "\n")
+        shown = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in lines)
         text = DIGITS.sub(lambda found: shortened(found[0], 20), shortened(shown, LONGEST_QUESTION))
         price = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta or None}
         about = {"text": text, "tables": list(self.tables[:MOST_TABLES]), "declaration": self.declaration}

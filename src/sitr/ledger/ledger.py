@@ -272,10 +272,10 @@ class Ledger:
         written = declare(self.store, terms, None if reason is None else _reason(reason))
         return written is not None and self._marked(written) is not None
 
-    def terms(self, declaration: str, datasets: Iterable[str]) -> dict[tuple[str, str], Recorded]:
-        """Return the terms that hold for a declaration, and for datasets, by dataset and declaration.
+    def terms(self, declaration: str | None, datasets: Iterable[str] = ()) -> dict[tuple[str, str], Recorded]:
+        """Return the terms that hold for a declaration, and for datasets, by dataset and declaration; of None all.
 
-        As an analyst of a ledger in PostgreSQL, one sees their digests.
+        As an analyst of a ledger in PostgreSQL, one sees their digests, and none without a name.
 
         Example:
             >>> Ledger.open("memory://").terms("clinic", ["clinic"])

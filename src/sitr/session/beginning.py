@@ -15,7 +15,7 @@ from ..ledger import Ledger
 from ..ledger.terms import differences as changes
 from ..tables.declaration import Declaration
 from .database import connect, create_budgets, declared_anchor, declared_book, declared_budgets, ledger_url
-from .terms import all_terms, found_tables, hold_to_terms, known_terms
+from .terms import all_terms, check_sources, found_tables, hold_to_terms, known_terms
 
 UNSEEN = "The tables cannot be opened from here, so nobody looked whether the declaration fits them; sitr.open will."
 BY_HAND = 'write a section [ledger] with a line url = "book.db", and run it again.'
@@ -56,6 +56,7 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
         ledger = Ledger.open(ledger_url(declared), create=True, anchor=declared_anchor(declared))
     try:
         hold_to_terms(declared, ledger, found or {})  # before anything is promised
+        check_sources(declared, ledger)
         create_budgets(declared, ledger)
         _declare(declared, ledger, found or {})
         if declared.ledger_id is None:
@@ -92,6 +93,7 @@ def redeclare(path: str | Path, *, reason: str) -> tuple[Ledger, list[str]]:
     ledger = declared_book(declared)
     try:
         found = _looked_up(declared) or {}
+        check_sources(declared, ledger)
         said = _declare(declared, ledger, found, reason)
         create_budgets(declared, ledger)
         _declare(declared, ledger, found)  # of datasets that are new

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..errors import DeclarationChanged, UnknownName
 from ..ledger import Budget, Ledger
 from ..ledger.budget import NEIGHBOURS
 from ..ledger.entry import canonical, sha256
-from ..ledger.terms import PUBLIC, SOURCE, UNIT, Recorded, Terms, differences, refused
+from ..ledger.terms import PUBLIC, SOURCE, UNIT, Recorded, Terms, check_apart, differences, refused
 from ..tables.declaration import Column, Declaration, KeyPath, Table
 from ..tables.origins import named_source
 from ..tables.source import Source
@@ -40,15 +40,12 @@ def declared_terms(declared: Declaration, dataset: str, budget: Budget, found: M
         tables.visits.unit: named by patient, a number
         tables.visits.source: main.visits
     """
-    tables = [table for table in declared.tables.values() if table.public or table.dataset == dataset]
+    tables = _tables(declared, dataset)
     promise = {"unit": declared.unit, "neighbours": f"one is {NEIGHBOURS[declared.adjacency]}"}
-    promise |= _blocks(budget)
+    promise |= _blocks(budget) | _of_tables(tables, declared)
     settings = {"delta": f"{declared.delta:g}", "time_zone": declared.time_zone}
     for table in tables:
-        place = f"tables.{table.name}"
-        promise |= {f"{place}{UNIT}": _unit(table), f"{place}{SOURCE}": named_source(declared, table)}
-        promise |= {f"{place}.key": ", ".join(table.key)} if table.key else {}
-        settings |= {f"{place}.{name}": text for name, text in _settings(table).items()}
+        settings |= {f"tables.{table.name}.{name}": text for name, text in _settings(table).items()}
     named = {table.name: found[table.name] for table in tables if table.name in found}
     return Terms(dataset, declared.name, declared.version, promise, named, settings)
 
@@ -88,6 +85,7 @@ def hold_to_terms(declared: Declaration, ledger: Ledger, found: Mapping[str, str
 
     Raises:
         DeclarationChanged: It is not the one that a budget was promised under.
+        InvalidDeclaration: The book knows nothing of a budget, and its tables are those of another declaration.
 
     Privacy: a promise to one patient is no promise once a row passes for a patient, or a table of patients for public.
     """
@@ -98,8 +96,39 @@ def hold_to_terms(declared: Declaration, ledger: Ledger, found: Mapping[str, str
         changes = differences(known, terms)
         if changes:
             raise refused(terms.dataset, changes)
-        untold |= changes is None
+        if changes is None:  # also a budget that was made by hand, or left behind by a beginning that was refused
+            check_apart(ledger.terms(None), terms)
+            untold = True
     return (UNTOLD,) if untold else ()
+
+
+def check_sources(declared: Declaration, ledger: Ledger) -> None:
+    """Refuse tables that another declaration of the book has otherwise, before anything is promised for them.
+
+    Raises:
+        InvalidDeclaration: Another declaration has one of the sources with another unit or budget.
+
+    Privacy: a budget that is promised first, and refused its terms after, could be spent on the same people.
+    """
+    known = ledger.terms(None)
+    for dataset in sorted(_paying(declared)):
+        promise = _of_tables(_tables(declared, dataset), declared)
+        check_apart(known, Terms(dataset, declared.name, declared.version, promise))
+
+
+def _tables(declared: Declaration, dataset: str) -> list[Table]:
+    """The tables of a dataset, and all public ones."""
+    return [table for table in declared.tables.values() if table.public or table.dataset == dataset]
+
+
+def _of_tables(tables: Iterable[Table], declared: Declaration) -> dict[str, str]:
+    """What a promise depends on of tables."""
+    promise = {}
+    for table in tables:
+        place = f"tables.{table.name}"
+        promise |= {f"{place}{UNIT}": _unit(table), f"{place}{SOURCE}": named_source(declared, table)}
+        promise |= {f"{place}.key": ", ".join(sorted(table.key))} if table.key else {}
+    return promise
 
 
 def _paying(declared: Declaration) -> set[str]:

@@ -373,7 +373,7 @@ def _unit(part: _Part) -> str | KeyPath | None:
         path = _Part(value, f"{part.place}.unit")
         through, on = path.take("through", str, ""), path.part("on")
         path.done()
-        pairs = tuple((str(here), str(there)) for here, there in on.left.items())
+        pairs = tuple(sorted((str(here), str(there)) for here, there in on.left.items()))
         if through and pairs:
             return KeyPath(through, pairs)
     raise part.missing(

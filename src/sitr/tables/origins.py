@@ -100,9 +100,22 @@ def _in_schema(source: str, schema: str) -> str:
 
 
 def _server(address: str) -> str:
-    """Which database of which server an address names."""
-    parts = urlsplit(address)
-    asked = dict(parse_qsl(parts.query))
-    host = parts.netloc.rpartition("@")[2].lower() or asked.get("host", "")
-    port = "" if re.search(r":\d+$", host) else f":{asked.get('port', '5432')}"
-    return f"postgresql://{host}{port}{unquote(parts.path)}"
+    """Which database of which server an address names, as libpq reads it: what follows the "?" wins.
+
+    Example:
+        >>> _server("postgresql://amina:secret@Data.example/clinic?port=5433")
+        'postgresql://data.example:5433/clinic'
+        >>> _server("postgresql://data.example/clinic?dbname=archive&hostaddr=10.0.0.7")
+        'postgresql://data.example:5432/archive at 10.0.0.7'
+    """
+    parts = urlsplit(address, allow_fragments=False)
+    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+    login, _, place = parts.netloc.rpartition("@")
+    found = [re.fullmatch(r"(.*?)(?::(\d*))?", one, re.DOTALL) for one in place.split(",")]
+    hosts, ports = (",".join(match[part] or "" for match in found if match) for part in (1, 2))
+    host, port = asked.get("host", unquote(hosts)), asked.get("port", ports)
+    host, port = host if "/" in host else host.lower(), port if port.strip(",") else "5432"  # a folder of sockets
+    user = asked.get("user", unquote(login.partition(":")[0]))
+    database = asked.get("dbname", unquote(parts.path.removeprefix("/"))) or user  # a database of one's own name
+    more = [f" {word} {asked[name]}" for name, word in (("hostaddr", "at"), ("service", "by")) if name in asked]
+    return f"postgresql://{host}:{port}/{database}{''.join(more)}"
