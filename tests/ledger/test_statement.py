@@ -4,10 +4,21 @@ import math
 
 import pytest
 
-from sitr.accounting import ApproximateDP, Gaussian, PureDP
+from sitr.accounting import (
+    ApproximateDP,
+    Gaussian,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    SampledWithoutReplacement,
+    ShuffledEpochs,
+    ShuffledReports,
+    ZCDPFilter,
+)
 from sitr.errors import BudgetExceeded, UnknownName
 from sitr.ledger import Budget, Ledger
 from sitr.ledger.history import exact_of
+from sitr.ledger.statement import noise_factor
 
 
 def test_a_statement_says_it_all(ledger):
@@ -58,6 +69,21 @@ def test_a_refusal_says_what_would_fit(ledger):
         ledger.reserve("clinic", Gaussian(noise_multiplier=0.5), analyst="amina")
     with pytest.raises(BudgetExceeded, match="δ-parts"):
         ledger.reserve("clinic", ApproximateDP(epsilon=0.01, delta=1e-6), analyst="amina")
+
+
+INSIDE = {
+    "itself": lambda noise: noise,
+    "sampled": lambda noise: PoissonSampled(noise, 1.0),
+    "batch": lambda noise: SampledWithoutReplacement(noise, 10, 10),
+    "passes": lambda noise: ShuffledEpochs(noise, 1) + noise * 3,
+}
+
+
+@pytest.mark.parametrize("wrap", INSIDE.values(), ids=INSIDE.keys())
+def test_more_noise_is_that_of_what_is_inside(wrap):
+    limit = ZCDPFilter(rho=wrap(Gaussian(noise_multiplier=1)).zcdp().rho)
+    assert noise_factor(limit, wrap(Gaussian(noise_multiplier=0.5))) == "2.00"
+    assert noise_factor(limit, ShuffledReports(RandomizedResponse(p=0.999999), n=2)) == ""
 
 
 def test_a_refusal_speaks_of_parts_where_the_measure_is_no_price(ledger):
