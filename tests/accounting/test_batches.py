@@ -336,6 +336,18 @@ def test_reports_of_any_kind_are_under_the_bound_for_pure_ones(seed):
         assert worst(pairs, y) * ROUNDING <= event.delta(math.log(y)).upper
 
 
+@pytest.mark.parametrize("chance", [Fraction(1, 2), Fraction(15, 16), Fraction(5, 64)])
+def test_reports_whose_two_values_are_not_alike_are_in_the_bracket(chance):
+    """One value reports 1 with a chance, the other with four fifths of it."""
+    randomizer = [{0: 1 - p, 1: p} for p in (chance, chance * Fraction(4, 5))]
+    losses = [math.log(randomizer[0][y] / randomizer[1][y]) for y in (0, 1)]
+    event = ShuffledReports(LossDistribution(losses, [float(randomizer[0][y]) for y in (0, 1)]), 4)
+    pairs = list(shuffled_pairs(randomizer, 4))
+    for y in TIMES:
+        found, truth = event.delta(math.log(y)), worst(pairs, y)
+        assert found.lower * ROUNDING <= truth <= found.upper / ROUNDING
+
+
 def test_rounds_of_shuffled_reports_compose():
     growth, n = Fraction(4), 3
     randomizer, other = response(growth, 3), response(Fraction(2), 3)

@@ -44,6 +44,8 @@ def test_the_largest_count_is_solved(template):
         ("randomized_response(?) * 10", ("0.5", "0.99"), "p", 0.525),
         ("discrete_laplace(10, sensitivity=?)", ("1", "100"), "sensitivity", 10),
         ("laplace(20) * ?", ("1", "100000"), "count", 26),
+        ("shuffled_epochs(laplace(20), ?)", ("1", "100000"), "epochs", 26),
+        ("sampled_without_replacement(laplace(0.4), 1000, ?)", ("1", "1000"), "batch", 153),
     ],
 )
 def test_bounds_say_where_to_search(template, bounds, parameter, value):

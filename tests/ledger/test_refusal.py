@@ -2,12 +2,23 @@
 
 import pytest
 
-from sitr.accounting import ApproximateDP, Gaussian, Laplace, PureDP, Renyi
+from sitr.accounting import (
+    ApproximateDP,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    Renyi,
+    SampledWithoutReplacement,
+    ShuffledEpochs,
+    ShuffledReports,
+)
 from sitr.accounting.filters import WHOLE
 from sitr.errors import BudgetExceeded
 from sitr.ledger import Budget, Standing
 from sitr.ledger.keeper import Keeper
-from sitr.ledger.refusal import _missing, least_noise, refusal
+from sitr.ledger.refusal import _missing, least_noise, noise_factor, refusal
 from tests.ledger.test_keeper import alone
 
 
@@ -60,3 +71,21 @@ def test_the_least_noise_that_is_told_fits_and_a_little_less_does_not(budget):
     assert Standing(keeper, some).admits(event(float(noise)))
     assert not Standing(keeper, some).admits(event(0.99 * float(noise)))
     assert least_noise(Standing(keeper, full)) == ""
+
+
+INSIDE = {
+    "itself": lambda noise: noise,
+    "sampled": lambda noise: PoissonSampled(noise, 1.0),
+    "batch": lambda noise: SampledWithoutReplacement(noise, 10, 10),
+    "passes": lambda noise: ShuffledEpochs(noise, 1) + noise * 3,
+}
+
+
+@pytest.mark.parametrize("wrap", INSIDE.values(), ids=INSIDE.keys())
+def test_more_noise_is_that_of_what_is_inside(wrap):
+    asked = wrap(Gaussian(noise_multiplier=1))
+    neighbours = asked.adjacency or "replace_one"
+    keeper = Keeper.of(Budget(rho=asked.zcdp().rho, adjacency=neighbours))
+    standing = Standing(keeper, keeper.nothing)
+    assert noise_factor(standing, wrap(Gaussian(noise_multiplier=0.5))) == "2.00"
+    assert noise_factor(standing, ShuffledReports(RandomizedResponse(p=0.999999), n=2)) == ""

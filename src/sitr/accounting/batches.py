@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import _validate
 from ..errors import InvalidArgument, NoSuchGuarantee
-from ..units import join
+from ..units import Adjacency, join
 from .events import MOST_COUNT, Composed, Event, PureDP, RandomizedResponse, Renyi
 from .losses.law import Pair, rounded_up
 from .losses.shuffled import counted_beneath, shuffled_above, shuffled_beneath
@@ -177,10 +177,10 @@ def _shuffled_pair(local: Event, n: int) -> Pair:
     above = shuffled_above(float(epsilon.upper), k, n)
     known = 3 if isinstance(local, PureDP) else k  # three values are worse than two, of which the others hold one
     if known > 2:
-        beneath = shuffled_beneath(float(epsilon.lower), known, n)
-    else:
-        beneath = counted_beneath(float(local.delta(0).lower), n)
-    return replace(above, beneath=beneath)
+        return replace(above, beneath=shuffled_beneath(float(epsilon.lower), known, n))
+    # Where both orders are equal, a test has errors that are equal too; of other tables nothing is said.
+    equal = all(isinstance(part, Pair) and part.is_symmetric for part, _ in local.parts)
+    return replace(above, beneath=counted_beneath(float(local.delta(0).lower) if equal else 0.0, n))
 
 
 def _require_event(name: str, value: Any) -> None:
@@ -190,7 +190,7 @@ def _require_event(name: str, value: Any) -> None:
         )
 
 
-def _replace_one(event: Event, inside: Event) -> Any:
+def _replace_one(event: Event, inside: Event) -> Adjacency | None:
     return join(join(event.adjacency, inside.adjacency), "replace_one")
 
 
