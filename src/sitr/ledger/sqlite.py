@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import json
 import os
 import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from sqlite3 import Connection as Driver
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, create_engine, event, func, insert, literal_column, select, update
+from sqlalchemy import Connection, create_engine, event, func, insert, select, update
 from sqlalchemy import bindparam as given
 from sqlalchemy.dialects.sqlite import dialect
 from sqlalchemy.engine import URL, ExceptionContext
@@ -62,6 +62,8 @@ GRANT = _prepared(
     )
     .values(whole=given("new_whole"), peak=given("new_peak"))
 )
+_named = _budget.name.in_(select(func.json_each(given("names")).table_valued("value").c.value))
+TOTALS = _prepared(select(schema.budget).where(_named).order_by(_budget.name))
 _last = select(func.max(schema.entry.c.seq)).scalar_subquery()
 _id, _form = (select(column).scalar_subquery() for column in (schema.book.c.id, schema.book.c.schema_version))
 HEAD = _prepared(select(schema.entry.c.seq, schema.entry.c.hash, _id, _form).where(schema.entry.c.seq == _last))
@@ -364,13 +366,7 @@ class SQLite(Store):
 
 def _rows(driver: Driver, names: Sequence[str]) -> list[tuple[str, int, str, str, str]]:
     """Budgets as SQLite keeps them, in order."""
-    return driver.execute(_rows_of(len(names)), names).fetchall()
-
-
-@cache
-def _rows_of(count: int) -> str:
-    named = _budget.name.in_([literal_column("?")] * count)
-    return _prepared(select(schema.budget).where(named).order_by(_budget.name))
+    return driver.execute(TOTALS, {"names": json.dumps(names)}).fetchall()
 
 
 def _total(row: tuple[str, int, str, str, str]) -> Total:
