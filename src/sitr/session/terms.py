@@ -123,7 +123,7 @@ def _tables(declared: Declaration, dataset: str) -> list[Table]:
 
 def _of_tables(tables: Iterable[Table], declared: Declaration) -> dict[str, str]:
     """What a promise depends on of tables."""
-    promise = {}
+    promise: dict[str, str] = {}
     for table in tables:
         place = f"tables.{table.name}"
         promise |= {f"{place}{UNIT}": _unit(table), f"{place}{SOURCE}": named_source(declared, table)}
