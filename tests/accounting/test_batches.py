@@ -546,6 +546,7 @@ def test_reports_that_are_not_pure_are_refused(local):
         ShuffledReports(PureDP(1.0), 99),
         Gaussian(1.0) + ShuffledReports(PureDP(1.0), 101) * 2,
         Renyi(formula=ShuffledReports(PureDP(1.0), 101)),
+        ShuffledEpochs(ShuffledReports(PureDP(1.0), 101), 2),
     ],
     ids=repr,
 )
@@ -569,3 +570,22 @@ def test_the_text_of_crowds():
     assert parse_event("shuffled_epochs(laplace(2) + gaussian(3), epochs=5)") == ShuffledEpochs(
         Laplace(2.0) + Gaussian(3.0), 5
     )
+
+
+def test_batches_of_a_pass_over_a_batch_may_be_smaller_than_it():
+    inner = ShuffledEpochs(ShuffledReports(PureDP(1.0), 10), 2)
+    assert SampledWithoutReplacement(inner, 1000, 100).event == inner
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        SampledWithoutReplacement(PureDP(1.0), 100, 1),
+        ShuffledReports(PureDP(1.0), 10),
+        PureDP(1.0) + ShuffledEpochs(SampledWithoutReplacement(PureDP(1.0), 100, 1), 2),
+    ],
+)
+def test_no_crowd_makes_a_report(local):
+    with pytest.raises(InvalidArgument, match="made from one person's value"):
+        ShuffledReports(local, 50)
+    assert ShuffledReports(ShuffledReports(PureDP(1.0), 1), 50).n == 50

@@ -278,7 +278,7 @@ def crowded(draw: random.Random, whole: Tree, people: int | None = None) -> Tree
         inside = crowded(draw, whole.inside[0][0], batch)
         return Tree("SampledWithoutReplacement", (("n", n), ("batch", batch)), ((inside, 1),))
     if whole.kind == "PoissonSampled":
-        inside = crowded(draw, whole.inside[0][0])
+        inside = crowded(draw, whole.inside[0][0], people and draw.randint(1, people))
         return Tree("ShuffledEpochs", (("epochs", draw.choice([1, 2, 7, 100, 10**9])),), ((inside, 1),))
     if whole.kind in PURE and n <= 10**9 and draw.random() < 0.5:
         return Tree("ShuffledReports", (("n", n),), ((whole, 1),))

@@ -54,7 +54,7 @@ class SampledWithoutReplacement(Event):
         _require_event("event", self.event)
         n = _validate.integer("n", self.n, 1, MOST_PEOPLE)
         batch = _validate.integer("batch", self.batch, 1, n)
-        other = next((size for size in _sizes(self.event) if size != batch), None)
+        other = next(_misfits(self.event, batch), None)
         if other is not None:
             raise InvalidArgument(
                 f"what is run on the batch speaks of {other} people, and the batch has {batch}.",
@@ -128,7 +128,7 @@ class ShuffledReports(Event):
     `RandomizedResponse` alone. The lower end is one case: all others hold one value.
 
     Raises:
-        InvalidArgument: A report may lose more than any ε: no theorem here hides it.
+        InvalidArgument: A report may lose more than any ε: no theorem here hides it; or it is made from a crowd.
 
     Example:
         >>> reports = ShuffledReports(RandomizedResponse(p=0.5, k=10), n=10_000)
@@ -144,6 +144,13 @@ class ShuffledReports(Event):
         _require_event("local", self.local)
         n = _validate.integer("n", self.n, 1, MOST_REPORTS)
         self._set(n=n, adjacency=_replace_one(self, self.local))
+        crowd = next(_misfits(self.local, 1), None)
+        if crowd is not None:
+            raise InvalidArgument(
+                f"a report is made from one person's value, and this one speaks of {crowd} people.",
+                why="what hides a person among others does not hide the value that a report is made from.",
+                do="state how one report is made, such as RandomizedResponse(0.75).",
+            )
         try:
             self.local.epsilon(0)
         except NoSuchGuarantee:
@@ -194,12 +201,15 @@ def _replace_one(event: Event, inside: Event) -> Adjacency | None:
     return join(join(event.adjacency, inside.adjacency), "replace_one")
 
 
-def _sizes(event: Event) -> Iterator[int]:
-    """Yield the sizes of the crowds that an event is run on; what is inside of a pass has batches of its own."""
+def _misfits(event: Event, people: int, *, in_pass: bool = False) -> Iterator[int]:
+    """Yield the sizes of crowds in an event that so many people cannot be; batches of a pass over them may be less."""
     if isinstance(event, (SampledWithoutReplacement, ShuffledReports)):
-        yield event.n
+        if event.n > people or (event.n < people and not in_pass):
+            yield event.n
+    elif isinstance(event, ShuffledEpochs):
+        yield from _misfits(event.event, people, in_pass=True)
     elif isinstance(event, Composed):
         for inner, _ in event.events:
-            yield from _sizes(inner)
+            yield from _misfits(inner, people, in_pass=in_pass)
     elif isinstance(event, Renyi) and event.formula is not None:
-        yield from _sizes(event.formula)
+        yield from _misfits(event.formula, people, in_pass=in_pass)
