@@ -391,3 +391,9 @@ def test_many_different_samples_are_answered_in_time():
     found = many.epsilon(1e-6)
     assert 0 <= found.lower <= found.upper < 2.0
     assert many.delta(found.upper).upper <= 1e-6 * (1 + 1e-5)
+
+
+def test_more_rare_steps_than_a_double_counts_end_in_no_bare_overflow():
+    steps = PoissonSampled(Gaussian(0.7174353664003587), 1 / 3) * 10**9 + Gaussian(1 / 0.39) * 10**9
+    found = steps.delta(12.0)
+    assert 0.99 < found.lower <= found.upper == 1.0

@@ -126,6 +126,8 @@ class Rare:
             noise += n * (2 * (whole_error / (1 - share) + rare_error) + 8 * UNIT)
             rough += n * 2 * rare_error
         at_c = self._exponent(c)
+        if at_c > 700:  # more than a double holds: no number, which proves nothing
+            return values * math.nan, noise + math.nan
         moved = (
             np.exp(np.minimum(size, 0.0) + 1j * np.mod(turn, 2 * math.pi)) * complex_expm1(exponent) / math.expm1(at_c)
         )
