@@ -62,7 +62,7 @@ def test_rates_are_near_the_truth(told, folder, truth):
 def test_it_is_paid_for_and_can_be_checked(told, folder):
     with Ledger.open(folder / "book.db", create=False) as ledger:
         assert ledger.verify().valid
-        assert 0.3 < ledger.remaining("hospital").share < 0.4
+        assert 0.42 < ledger.remaining("hospital").share < 0.44  # by pure ε: 1.3 of 3
     assert "valid: " in told[0]
 
 
@@ -77,7 +77,8 @@ def test_a_second_run_says_the_same_and_costs_nothing(told, data, folder):
 
 def test_no_patient_is_shown_and_rare_codes_are_not_named(told, truth):
     assert not any(row["patient_nbr"] in told[0] for row in truth[:1000] if len(row["patient_nbr"]) > 6)
-    assert "?" not in told[0]
+    answers = [line for line in told[0].splitlines() if not line.startswith("release ")]  # those repeat the questions
+    assert "?" not in "\n".join(answers)
 
 
 def test_the_picture_has_all_age_groups(told, folder):

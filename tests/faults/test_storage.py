@@ -368,12 +368,19 @@ def test_a_file_that_is_cut_to_nothing_is_no_new_book(url, tmp_path):
         Ledger.open(url, create=False)
 
 
-@pytest.mark.parametrize("content", [b"no database at all\n" * 100, bytes(8192), b"SQLite format 3\0" + bytes(4080)])
-def test_a_file_that_is_no_database(url, content):
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"no database at all\n" * 100, "that is a text file, not a book"),
+        (bytes(8192), "is damaged"),
+        (b"SQLite format 3\0" + bytes(4080), "is damaged"),
+    ],
+)
+def test_a_file_that_is_no_database(url, content, told):
     path = file_of(url)
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(LedgerDamaged, match="is damaged"):
+    with pytest.raises(LedgerDamaged, match=told):
         Ledger.open(url)
     assert path.read_bytes() == content
 

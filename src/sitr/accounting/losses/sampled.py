@@ -367,8 +367,11 @@ class SampledGaussianLoss(Loss):
             return np.arange(first, last + 1)
         if ENDS * self.sigma / h > 8 * most:  # no hump is narrower
             return None
+        humps = self._humps(c)
+        if humps is None:
+            return None
         kept, end = [], first
-        for a, b in self._humps(c):
+        for a, b in humps:
             start, stop = max(math.floor(max(a, low) / h), end), math.ceil(min(b, high) / h) + 1
             kept.append((start, max(start, stop)))
             end = max(end, stop)
@@ -376,8 +379,8 @@ class SampledGaussianLoss(Loss):
             return None
         return np.concatenate([np.arange(start, stop) for start, stop in kept])
 
-    def _humps(self, c: float) -> list[tuple[float, float]]:
-        """Return intervals outside which the integrand is e^-96 of its maximum."""
+    def _humps(self, c: float) -> list[tuple[float, float]] | None:
+        """Return intervals outside which the integrand is e^-96 of its maximum; None where rounding hides them."""
         return self._one_hump(c) if self.power(c) <= 0 else self._several_humps(c)
 
     def _height(self, c: float, x: Floats) -> Floats:
@@ -385,7 +388,7 @@ class SampledGaussianLoss(Loss):
         j = np.arange(self.steps + 1)
         return self.power(c) * log_sum_exp(self.log_weights + self._shift(j, x[:, None])) - x**2 / (2 * self.sigma**2)
 
-    def _several_humps(self, c: float) -> list[tuple[float, float]]:
+    def _several_humps(self, c: float) -> list[tuple[float, float]] | None:
         """Search cells for humps where the power is positive, and cut those that may have one.
 
         ln r is convex, and so is the log integrand with x²/2σ² added: inside a cell it is above the higher of its ends
@@ -397,6 +400,8 @@ class SampledGaussianLoss(Loss):
             width = float(right[0] - left[0])
             heights = np.maximum(self._height(c, left), self._height(c, right))
             top = max(top, float(np.max(heights)))
+            if not 64 * UNIT * float(np.max(np.abs(heights))) < FAINT:  # then their differences say nothing
+                return None
             kept = heights + (width / self.sigma) ** 2 / 8 > top - 2 * FAINT
             left, right = left[kept], right[kept]
             if width <= 2 * self.sigma:
