@@ -27,7 +27,7 @@ def test_create_begins_a_book(tmp_path):
     result = run("budget", "create", "clinic", "--epsilon", "1", "--delta", "1e-6", *options, "--ledger", str(path))
     assert result.exit_code == 0
     assert "promise     ε = 1 at δ = 1e-06 for one patient within one month, replaced" in result.stdout
-    assert "left        100 % of the budget (ε 1.00, δ 1e-07)" in result.stdout
+    assert "left        ε part: 100 % (ε 1.00); δ part: 100 % (1e-07)" in result.stdout
     assert "head        2:" in result.stdout
     assert result.stderr == ""
     with opened(path) as ledger:
@@ -103,6 +103,7 @@ def test_show_as_json_has_everything(book):
         "value": pytest.approx(0.35),
         "delta": 0.0,
         "share": pytest.approx(0.35),
+        "delta_share": None,
         "measure": "epsilon",
         "order": None,
     }

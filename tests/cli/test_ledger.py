@@ -213,8 +213,8 @@ def test_a_book_of_an_older_form_says_what_became_of_it(tmp_path):
     assert "from form 2 to 3; a filter on pure ε joins those of " in last
     assert run_json("ledger", "verify", "--ledger", url)["spent"]["idle"] == {"share": 0.0, "delta_share": 0.0}
     shown = run("budget", "show", "swaps", "--ledger", url).stdout
-    assert "37.5 % of the budget (ε 0.375)" in shown
-    assert "62.5 % of the budget (ε 0.625, δ 1e-07)" in shown
+    assert "ε part: 37.5 % (ε 0.375); δ part: 0 % (0)" in shown
+    assert "ε part: 62.5 % (ε 0.625); δ part: 100 % (1e-07)" in shown
 
 
 def test_show_entries(book):

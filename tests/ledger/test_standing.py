@@ -24,8 +24,10 @@ def test_spent_rounds_up_and_left_rounds_down(cost, parts):
     spent, left = Standing(keeper, (cost, parts)).spent, Standing(keeper, (cost, parts)).remaining
     assert Fraction(spent.value) >= Fraction(3 * cost, WHOLE)
     assert Fraction(left.value) <= Fraction(3 * (WHOLE - cost), WHOLE)
-    assert Fraction(spent.share) >= Fraction(max(cost, parts), WHOLE)
-    assert Fraction(left.share) <= 1 - Fraction(max(cost, parts), WHOLE)
+    assert Fraction(spent.share) >= Fraction(cost, WHOLE)
+    assert Fraction(left.share) <= 1 - Fraction(cost, WHOLE)
+    assert Fraction(spent.delta_share) >= Fraction(parts, WHOLE)
+    assert Fraction(left.delta_share) <= 1 - Fraction(parts, WHOLE)
     assert (spent.measure, spent.order) == ("rho", None)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sitr.accounting import Laplace
+from sitr.accounting import ApproximateDP, Laplace
 from sitr.errors import InvalidArgument, MissingExtra
 from sitr.ledger import Budget, Ledger, Point
 from sitr.ledger.terms import Terms
@@ -112,3 +112,21 @@ def test_a_promise_that_was_declared_anew_is_marked_like_a_raise():
     assert marks == ["1", "2", "100 % left"]
     assert "2  redeclared on " in under
     assert "(tables.visits.unit: each row is one, was named by patient): the board" in under.replace("\n    ", " ")
+
+
+def test_what_is_kept_for_delta_has_a_line_of_its_own():
+    ledger = Ledger.open("memory://")
+    ledger.create_budget("clinic", Budget(epsilon=3.0, delta=1e-6))
+    ledger.reserve("clinic", ApproximateDP(epsilon=0.01, delta=2.3e-7), analyst="amina")
+    statement = ledger.statement("clinic")
+    figure = draw_burn_down(statement)
+    (panel,) = figure.axes
+    drawn = [list(line.get_ydata()[:-1]) for line in panel.lines if line.get_drawstyle() == "steps-post"]
+    assert drawn == [
+        [100 * point.left for point in statement.points],
+        [100 * one.delta_left for one in statement.points],
+    ]
+    assert drawn[0][-1] > 90 > 11 > drawn[1][-1]
+    _, _, marks = texts(figure)
+    assert sorted(mark.split(":")[0] for mark in marks) == ["δ part", "ε part"]
+    assert panel.get_ylabel() == "budget left (% of the limit at the time)"

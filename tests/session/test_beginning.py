@@ -1,6 +1,7 @@
 """How a book is begun: its id is written into the declaration, and nothing else in the file changes."""
 
 import os
+import re
 import stat
 import tomllib
 
@@ -176,3 +177,31 @@ def test_tables_that_fit_or_cannot_be_opened_get_a_book(path):
     path.write_text(HEAD + address + LEDGERS[0].replace("book", "third") + BUDGET + TABLES, encoding="utf-8")
     begin(path, tell=told.append).close()
     assert len(told) == 2
+
+
+def delta(path, release, budget, units):
+    head = f"{HEAD}[privacy]\ndelta = {release}\n{LEDGERS[0]}[budgets.clinic]\nepsilon = 3.0\ndelta = {budget}\n"
+    path.write_text(head + TABLES.replace("max_rows", f"expected_units = {units}\nmax_rows"), encoding="utf-8")
+    told = []
+    begin(path, tell=told.append).close()
+    return [remark for remark in told if remark != beginning.UNSEEN]
+
+
+@pytest.mark.parametrize(
+    ("release", "budget", "units", "remarks"),
+    [
+        (1e-9, 1e-6, 1000, []),
+        (2e-7, 1e-6, 1000, ["δ = 2.5e-07 is kept for .* is 2e-07: that pays for one question. .* delta = [23]e-09 in"]),
+        (1e-6, 1e-6, 1000, ["δ = 2.5e-07 is kept for .* is 1e-06: that pays for no question."]),
+        (0.0, 1e-6, 1000, []),
+        (1e-9, 1e-3, 1000, ["δ = 1e-03 is not well below 1/1,000: .* everything about some person. .* under 1e-04"]),
+        (1e-9, 1e-4, 1000, ["δ = 1e-04 is not well below 1/1,000"]),
+        (1e-9, 9e-5, 1000, []),
+        (1e-5, 1e-2, 100_000, ["δ = 0.01 is not well below 1/100,000", "δ = 1e-05 is not well below 1/100,000"]),
+    ],
+)
+def test_a_delta_that_is_too_large_is_remarked_on(path, release, budget, units, remarks):
+    told = delta(path, release, budget, units)
+    assert len(told) == len(remarks)
+    for remark, words in zip(told, remarks, strict=True):
+        assert re.search(words, remark)

@@ -115,6 +115,35 @@ def test_advice_on_a_delta_that_is_too_large_works():
         advised(refused.value.do, lambda delta: found.release(epsilon=0.1, delta=delta))
 
 
+def test_a_release_says_what_is_left_and_how_many_more_like_it_fit():
+    with clinic.database(content(epsilon=1.0)) as database:
+        answer = counted(database).release(epsilon=0.1)
+        assert answer.left == ("90.0 % of the budget clinic is left: about 9 more like this, at ε = 0.1",)
+        assert answer.left[0] in str(answer)
+        again = counted(database).release(epsilon=0.1, operation="a")
+        assert counted(database).release(epsilon=0.1, operation="a").left == ()
+        assert again.left != ()
+    with clinic.database(content(epsilon=1.0, delta=1e-6)) as database:
+        found = database.table("visits").group_by("ward").aggregate(n=sitr.count())
+        (left,) = found.release(epsilon=0.1, delta=2.3e-7).left
+        assert re.match(
+            r"ε part [0-9.]+ %, δ part [0-9.]+ % of the budget clinic is left: no more questions whose", left
+        )
+
+
+def test_a_delta_that_is_large_for_the_number_of_units_is_remarked_on_where_it_is_spent():
+    declared = content(epsilon=9.0, delta=1e-2)
+    visits = clinic.VISITS | {"expected_units": 200, "expected_rows": 600}
+    declared["tables"] = declared["tables"] | {"visits": visits}
+    with clinic.database(declared) as database:
+        found = database.table("visits").group_by("ward").aggregate(n=sitr.count())
+        words = "PrivacyWarning: δ = 1e-03 is not well below 1/200"
+        assert words in str(found.explain(epsilon=0.1, delta=1e-3))
+        assert any(note.startswith(words) for note in found.release(epsilon=0.1, delta=1e-3).notes)
+        assert words not in str(found.explain(epsilon=0.1, delta=1e-5))
+        assert words not in str(counted(database).explain(epsilon=0.1, delta=1e-3))  # it spends none
+
+
 def test_a_share_that_is_declared_without_delta_has_that_of_its_dataset():
     shares = {"analysts": {"amina": {"epsilon": 0.5}, "badr": {"epsilon": 0.5, "delta": 1e-7}}}
     shares["purposes"] = {"audit": {"epsilon": 0.25, "delta": 0}}

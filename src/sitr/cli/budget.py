@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..display import percent
 from ..units import ADJACENCIES
 from .book import Named, book_argument, book_options, head_record, limit_options, name_options, named, open_book
 from .declared import declaration_argument
@@ -282,6 +281,8 @@ def _record(statement: Statement) -> dict[str, Any]:
         "spent": statement.spent._asdict(),
         "remaining": statement.remaining._asdict(),
         "fits": statement.fits,
+        "more": statement.more,
+        "no_groups": statement.no_groups,
         "unreadable": statement.unreadable,
         "operations": statement.operations,
         "event": statement.event.to_dict(),
@@ -314,7 +315,10 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
 
 
 def _line(record: dict[str, Any]) -> tuple[str, ...]:
-    spent = percent(record["spent"]["share"], spent=True)
-    left = percent(record["remaining"]["share"], spent=False)
+    from ..ledger import Amount
+    from ..ledger.left import shares_text
+
+    spent = shares_text(Amount(**record["spent"]), spent=True)
+    left = shares_text(Amount(**record["remaining"]), spent=False)
     dates = [f"{how} {change['at'][:10]}" for how in HOW for change in record[how]]
     return record["name"], record["promise"], spent, left, ", ".join(dates)

@@ -328,7 +328,9 @@ def _verification_rows(found: Verification, anchored: bool) -> list[tuple[str, s
     rows += [("note", PROVES)] if anchored else []
     so_far = "" if found.valid else ", by the entries that hold"
     for name, (cost, delta) in found.spent.items():
-        rows.append(("spent", f"{name}: {percent(max(cost, delta), spent=True)} of the budget{so_far}"))
+        parts = f"; δ part: {percent(delta, spent=True)}" if delta else ""
+        first = f"{'ε part: ' if delta else ''}{percent(cost, spent=True)}"
+        rows.append(("spent", f"{name}: {first} of the budget{parts}{so_far}"))
     return rows + [("remark", remark) for remark in found.remarks]
 
 

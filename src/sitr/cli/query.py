@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ..display import counted, percent, reckoned, rounded_down, scientific
+from ..display import counted, reckoned, rounded_down, scientific
 from ..errors import BudgetExceeded, LedgerError, NotPermitted, UnknownName
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
 from .output import as_json, cost_text, on_terminal, print_json, print_table
@@ -74,9 +74,9 @@ def query(
         with _file(csv) as write, _progress() as progress:
             answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
             write(answer)
-        shares = _shares(question, purpose)
+        standings = _standings(question, purpose)
     answer = replace(answer, notes=tuple(map(in_options, answer.notes)))
-    _tell(answer, bill, shares, csv, as_json)
+    _tell(answer, bill, standings, csv, as_json)
 
 
 def _answered(database: Database, operation: str | None) -> bool:
@@ -119,16 +119,18 @@ def _price(bill: Explanation) -> str:
 
 
 def _left(name: str, room: Standing) -> str:
+    from ..ledger.left import shares_text
+
     left = room.remaining
-    plain = left.measure in ("epsilon", "rho")
-    amount = rounded_down(reckoned(left.value, spent=False)) if plain else percent(left.share, spent=False)
+    plain = left.measure in ("epsilon", "rho") and left.delta_share is None
+    amount = rounded_down(reckoned(left.value, spent=False)) if plain else shares_text(left, spent=False)
     return f"{amount} of {room.budget.promise} ({name})"
 
 
-def _shares(question: Question, purpose: str | None) -> dict[str, float]:
-    """What is left of each budget, as a part of it; what was paid for is told even if the ledger does not say."""
+def _standings(question: Question, purpose: str | None) -> dict[str, Standing]:
+    """How each budget stands; what was paid for is told even if the ledger does not say."""
     try:
-        return {name: room.remaining.share for name, room in question.forecast(purpose=purpose).rooms.items()}
+        return question.forecast(purpose=purpose).rooms
     except LedgerError:
         return {}
 
@@ -180,11 +182,15 @@ def _progress() -> Iterator[Callable[[str], None]]:
         yield lambda stage: bar.update(task, description=stage)
 
 
-def _tell(answer: Answer, bill: Explanation | None, shares: dict[str, float], csv: str | None, as_json: bool) -> None:
+def _tell(
+    answer: Answer, bill: Explanation | None, standings: dict[str, Standing], csv: str | None, as_json: bool
+) -> None:
+    from ..ledger.left import shares_text
     from ..query.cells import cells
 
     if as_json:
-        print_json(_record(answer) | _spent(answer, bill) | {"remaining": shares} | ({"file": csv} if csv else {}))
+        left = {name: _left_record(room) for name, room in standings.items()}
+        print_json(_record(answer) | _spent(answer, bill) | {"remaining": left} | ({"file": csv} if csv else {}))
         return
     if csv == "-":
         click.echo(answer.to_csv(), nl=False)
@@ -199,8 +205,15 @@ def _tell(answer: Answer, bill: Explanation | None, shares: dict[str, float], cs
     for note in answer.notes:
         click.echo(note, err=True)
     said = [f"It cost {cost_text(bill)}"] if bill is not None and not answer.kept else []
-    said += [f"{percent(share, spent=False)} of the budget {name} is left" for name, share in shares.items()]
+    now = [
+        f"{shares_text(room.remaining, spent=False)} of the budget {name} is left" for name, room in standings.items()
+    ]
+    said += answer.left or now
     click.echo("; ".join([*said, answer.charged, f"operation {answer.operation}"]), err=True)
+
+
+def _left_record(room: Standing) -> dict[str, float | None]:
+    return {"share": room.remaining.share, "delta_share": room.remaining.delta_share}
 
 
 def _spent(answer: Answer, bill: Explanation | None) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..display import percent
 from ..errors import DeclarationChanged
 from .book import anchor_option
 from .declared import declaration_argument
@@ -137,7 +136,10 @@ def _held(declared: Declaration, book: Ledger) -> list[str]:
 
 
 def _left(record: dict[str, Any], begun: bool) -> str:
+    from ..ledger import Amount
+    from ..ledger.left import shares_text
+
     left = record["remaining"]
     if left is None:
         return UNSEEN if begun else NOT_BEGUN
-    return percent(left["share"], spent=False)
+    return shares_text(Amount(**left), spent=False)

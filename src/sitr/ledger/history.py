@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..accounting import Bracket, Composed, Event, PureDP
@@ -13,9 +13,11 @@ from ..units import join
 from .budget import Budget
 from .change import Change, changed_terms, is_change
 from .entry import BEFORE_ALL, Entry, Head
-from .journal import Line, left_of, line_of
+from .journal import Line, line_of
+from .left import lacks_delta, more_text, shares_text
 from .refusal import least_noise
 from .replay import Replay, event_of
+from .standing import Standing
 from .statement import Point, Statement
 
 
@@ -59,9 +61,10 @@ class History:
             self.changes += [changed_terms(entry)] if is_change(entry) else []
             if not is_change(entry):
                 return
-        self.points.append(Point(entry.seq, entry.at, entry.kind, account.standing.remaining.share))
+        left = account.standing.remaining
+        self.points.append(Point(entry.seq, entry.at, entry.kind, left.share, left.delta_share))
         if entry.kind == "reserve":
-            self._operations[str(entry.operation)] = left_of(account)
+            self._operations[str(entry.operation)] = shares_text(left, spent=False)
 
     def statement(self, ledger: str) -> Statement:
         """Return all there is to say of the budget."""
@@ -80,6 +83,8 @@ class History:
             spent=standing.spent,
             remaining=standing.remaining,
             fits=least_noise(standing),
+            more=self._more(standing),
+            no_groups=any(lacks_delta(standing, found) for found in self._last(lambda event: event.infinite_mass > 0)),
             operations=dict(sorted(states.items())),
             event=event,
             exact_delta=delta,
@@ -92,6 +97,24 @@ class History:
             points=tuple(self.points),
             releases=tuple(self._releases()),
         )
+
+    def _more(self, standing: Standing) -> str:
+        """How many more like the last release fit, in words."""
+        for event in self._last(lambda event: True):
+            line = list(self._releases())[-1]
+            return more_text(standing, event, line.price, like="the last")
+        return ""
+
+    def _last(self, wanted: Callable[[Event], bool]) -> Iterator[Event]:
+        """The last event of a kind that was charged and can be read, if there is one."""
+        for name in reversed(self._operations):
+            try:
+                event = event_of(self._replay.operations[name].reserved.record["event"])
+            except SitrError:
+                continue
+            if wanted(event):
+                yield event
+                return
 
     def _releases(self) -> Iterator[Line]:
         for name, left in self._operations.items():

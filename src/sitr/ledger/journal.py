@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..accounting.notation import event_text
-from ..display import percent, shortened
+from ..display import shortened
 from ..errors import SitrError
 from .asked import Asked
 from .entry import Entry
-from .replay import Account, Fault, Replay, event_of
+from .left import shares_text
+from .replay import Fault, Replay, event_of
 
 STATES = {"reserve": "reserved", "start": "started", "commit": "committed", "refund": "refunded"}
 LONGEST = 120  # characters of a question in a line; an export has all that was kept
@@ -135,12 +136,8 @@ class Journal:
     def _shares(self, entry: Entry) -> dict[str, str]:
         if self._replay is None:
             return {}
-        return {name: left_of(self._replay.accounts[name]) for name in entry.record["budgets"]}
-
-
-def left_of(account: Account) -> str:
-    """Return what a budget has left, in words."""
-    return percent(account.standing.remaining.share, spent=False)
+        standings = {name: self._replay.accounts[name].standing for name in entry.record["budgets"]}
+        return {name: shares_text(standing.remaining, spent=False) for name, standing in standings.items()}
 
 
 def line_of(entry: Entry, state: str, left: Mapping[str, str]) -> Line:

@@ -18,9 +18,10 @@ class Amount(NamedTuple):
     Attributes:
         value: How much, rounded up where it was spent, and down where it is left.
         delta: How much of what is kept for δ-parts.
-        share: The larger of both, of its limit.
+        share: How much of the limit on ε, or on ρ.
         measure: "epsilon", "rho", "mu" of Gaussian DP, or "rdp" for a Rényi divergence.
         order: Of that divergence, which the budget was given when it was created; None for the others.
+        delta_share: How much of what is kept for δ-parts; None where nothing is.
 
     Example:
         >>> Amount(0.25, 0.0, 0.25, "epsilon").share
@@ -32,6 +33,7 @@ class Amount(NamedTuple):
     share: float
     measure: str
     order: float | None = None
+    delta_share: float | None = None
 
 
 class Standing(NamedTuple):
@@ -66,7 +68,8 @@ class Standing(NamedTuple):
             0.125
         """
         filter = self.filter.serving()
-        return self._amount(filter, filter.spent(), rounded_share(_full(filter), math.inf))
+        cost, parts = (rounded_share(min(used, WHOLE), math.inf) for used in filter.counted)
+        return self._amount(filter, filter.spent(), cost, parts)
 
     @property
     def remaining(self) -> Amount:
@@ -77,7 +80,8 @@ class Standing(NamedTuple):
             0.375
         """
         filter = self.filter.serving()
-        return self._amount(filter, filter.remaining(), rounded_share(WHOLE - _full(filter), -math.inf))
+        cost, parts = (rounded_share(WHOLE - min(used, WHOLE), -math.inf) for used in filter.counted)
+        return self._amount(filter, filter.remaining(), cost, parts)
 
     @property
     def filter(self) -> Filter:
@@ -106,13 +110,10 @@ class Standing(NamedTuple):
         return self._replace(used=plus(self.used, self.keeper.units(event)))
 
     @staticmethod
-    def _amount(filter: SingleFilter, found: dict[str, float], share: float) -> Amount:
+    def _amount(filter: SingleFilter, found: dict[str, float], share: float, parts: float) -> Amount:
         measure, order = ("rdp", filter.alpha) if isinstance(filter, RDPFilter) else (filter.parameter, None)
-        return Amount(found[filter.parameter], found["delta"], share, measure, order)
-
-
-def _full(filter: SingleFilter) -> int:
-    return min(max(filter.counted), WHOLE)
+        kept = parts if filter.delta else None
+        return Amount(found[filter.parameter], found["delta"], share, measure, order, kept)
 
 
 def rounded_share(units: int, towards: float) -> float:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..accounting import Bracket, Event
-from ..display import percent, reckoned, rounded_down, rounded_up, scientific
+from ..display import rounded_down, rounded_up, scientific
 from .budget import Budget
 from .change import Change
 from .entry import Head
 from .journal import Line
+from .left import NO_GROUPS, amount_text
 from .standing import Amount
 
 SHOWN = 5  # releases of a statement; the book has all
@@ -25,6 +26,7 @@ class Point(NamedTuple):
         at: When.
         kind: What happened.
         left: What is left, as a share of the limit of that day.
+        delta_left: What is left of what is kept for δ-parts; None where nothing is.
 
     Example:
         >>> Point(3, "2026-01-01T00:00:00+00:00", "reserve", 0.75).left
@@ -35,6 +37,7 @@ class Point(NamedTuple):
     at: str
     kind: str
     left: float
+    delta_left: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class Statement:
         spent: By the filter, which enforces.
         remaining: By the filter.
         fits: The least noise of one release that still fits; empty where nothing does.
+        more: How many more like the last release fit, in words; empty before the first.
+        no_groups: Whether what is left for δ-parts does not pay for another question whose groups must be found, like
+            the last of them.
         operations: How many were charged, by state.
         event: All that was released, composed; of several blocks, the one that spent most.
         exact_delta: The δ of `exact`.
@@ -80,6 +86,8 @@ class Statement:
     spent: Amount
     remaining: Amount
     fits: str
+    more: str
+    no_groups: bool
     operations: dict[str, int]
     event: Event
     exact_delta: float
@@ -109,8 +117,10 @@ class Statement:
         rows = [("budget", self.name), *self._promise()]
         rows += [("declared", f"in {name}, version {version}, on {at[:10]}") for name, version, at in self.declared]
         rows += [(change.verb, change.text) for change in self.changes]
-        rows += [("spent", amount_text(self.spent, spent=True)), ("left", amount_text(self.remaining, spent=False))]
-        rows.append(("fits", f"one {self.fits}" if self.fits else "nothing any more"))
+        full = f": {NO_GROUPS}" if self.no_groups else ""
+        rows += [("spent", amount_text(self.spent, spent=True))]
+        rows += [("left", f"{amount_text(self.remaining, spent=False)}{full}")]
+        rows.append(("fits", self.more or (f"one {self.fits}" if self.fits else "nothing any more")))
         exact = f"ε = {rounded_up(self.exact.upper)} at δ = {scientific(self.exact_delta)} {FIXED_IN_ADVANCE}"
         rows.append(
             ("exact", f"{exact} (between {rounded_down(self.exact.lower, 6)} and {rounded_up(self.exact.upper, 6)})")
@@ -145,17 +155,3 @@ def release_text(line: Line) -> str:
     purpose = f" for {line.purpose}" if line.purpose else ""
     left = "".join(f"; {left} left" for left in line.left.values())
     return f"{line.at[:16]} by {line.analyst}{purpose}: {line.short}{'; ' if line.price else ''}{line.price}{left}"
-
-
-def amount_text(amount: Amount, *, spent: bool) -> str:
-    """Say an amount, rounded to the safe side.
-
-    Example:
-        >>> amount_text(Amount(0.12345, 0.0, 0.2, "rho"), spent=True)
-        '20.0 % of the budget (ρ 0.124)'
-    """
-    rounded = rounded_up if spent else rounded_down
-    value, mass = (reckoned(one, spent=spent) for one in (amount.value, amount.delta))
-    signs = {"epsilon": "ε", "rho": "ρ", "mu": "μ", "rdp": f"Rényi divergence of order {amount.order or 0:.4g}:"}
-    delta = f", δ {scientific(mass, up=spent)}" if mass else ""
-    return f"{percent(amount.share, spent=spent)} of the budget ({signs[amount.measure]} {rounded(value)}{delta})"

@@ -90,6 +90,7 @@ class Answer(Release):
         operation: The id under which the ledger keeps it.
         kept: Whether it was given before, and is given again for nothing.
         lasting: Whether the ledger that it was charged to outlives the process; one in memory does not.
+        left: What its budgets had left after it, in words; a kept answer does not say.
     """
 
     keys: tuple[str, ...] = ()
@@ -101,6 +102,7 @@ class Answer(Release):
     operation: str | None = None
     kept: bool = field(default=False, compare=False)
     lasting: bool = field(default=True, compare=False)
+    left: tuple[str, ...] = field(default=(), compare=False)
 
     def __len__(self) -> int:
         return len(next(iter(self.value.values()), ()))
@@ -259,7 +261,7 @@ class Answer(Release):
         """What stands under the rows: how many more there are, remarks, and what it cost."""
         more = len(self) - SHOWN
         said = [f"… {counted(more, 'more row')}"] if more > 0 else []
-        return [*said, *self.notes, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"]
+        return [*said, *self.notes, *self.left, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"]
 
     @property
     def charged(self) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .. import _validate
+from ..display import scientific
 from ..tables.declaration import Declaration
 from ..tables.expressions import Column, Comparison, Constant, Expression, In
 from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Schema, Select
 from .query import Query
+
+WELL_BELOW = 10  # times smaller
 
 
 def unlisted(query: Query, declared: Declaration) -> tuple[str, ...]:
@@ -17,6 +20,23 @@ def unlisted(query: Query, declared: Declaration) -> tuple[str, ...]:
     asked += [one.value for one in query.aggregates.values() if one.value is not None]
     remarks = _on(asked, query.relation.schema(declared))
     return tuple(dict.fromkeys([*_remarks(query.relation, declared), *remarks]))
+
+
+def large_delta(delta: float, units: float | None, unit: str) -> tuple[str, ...]:
+    """Return a remark on a δ that is not well below one in the number of units, where that is known.
+
+    Example:
+        >>> large_delta(1e-3, 300, "patient")[0][:60]
+        'PrivacyWarning: δ = 1e-03 is not well below 1/300: with that'
+        >>> large_delta(1e-8, 300, "patient")
+        ()
+    """
+    if units is None or delta * units * WELL_BELOW < 1:
+        return ()
+    return (
+        f"PrivacyWarning: δ = {scientific(delta)} is not well below 1/{units:,.0f}: with that chance a release may "
+        f"tell everything about some {unit}. A δ under {scientific(1 / (WELL_BELOW * units), up=False)} would be.",
+    )
 
 
 def unshared(query: Query, declared: Declaration, purpose: str | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .. import _validate
 from ..display import rounded_down
 from ..ledger.change import WORDS
-from .figures import BLUE, FORMATS, GREEN, METADATA, STYLE, VERMILION, empty_figure, require_matplotlib
+from .figures import BLUE, FORMATS, GREEN, METADATA, ORANGE, STYLE, VERMILION, empty_figure, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,16 +60,26 @@ def draw_burn_down(statement: Statement) -> Figure:
     panel.fill_between([*times, end], [*left, left[-1]], step="post", color=BLUE, alpha=0.08, linewidth=0)
     if len(points) <= FEW:
         panel.plot(times, left, "o", color=BLUE, markersize=3.5)
+    parts = [100 * point.delta_left for point in points if point.delta_left is not None]
+    if len(parts) == len(points):  # what is kept for δ-parts is spent apart
+        panel.step([*times, end], [*parts, parts[-1]], where="post", color=ORANGE, linestyle="--")
+        _annotate(panel, end, parts[-1], "δ part: ", ORANGE, above=parts[-1] > left[-1])
     _mark_changes(panel, points, times)
     _mark_refunds(panel, points, times)
-    panel.annotate(
-        f"{rounded_down(left[-1])} % left", (end, left[-1]), (6, 0), textcoords="offset points", va="center", color=BLUE
-    )
-    panel.set(ylabel="left, of the limit of that day", xlim=(times[0], end), ylim=(0, 108))
+    apart = len(parts) == len(points)
+    _annotate(panel, end, left[-1], "ε part: " if apart else "", BLUE, above=not apart or left[-1] >= parts[-1])
+    panel.set(ylabel="budget left (% of the limit at the time)", xlim=(times[0], end), ylim=(0, 108))
     panel.set_yticks(range(0, 101, 20), [f"{share} %" for share in range(0, 101, 20)])
     panel.set_xlabel("\n".join(under), loc="left", labelpad=8, fontsize=9, color="#444444", parse_math=False)
     _date_axis(panel)
     return figure
+
+
+def _annotate(panel: Axes, end: float, left: float, what: str, color: str, *, above: bool) -> None:
+    """Say at the end of a line what is left; two that end close to each other do not cover one another."""
+    shift = (6, 0) if not what else (6, 6 if above else -6)
+    text = f"{what}{rounded_down(left)} % left"
+    panel.annotate(text, (end, left), shift, textcoords="offset points", va="center", color=color)
 
 
 def _times(points: Sequence[Point]) -> list[float]:

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..display import reckoned, scientific
 from ..errors import InvalidDeclaration, SitrError
 from ..ledger import Ledger
+from ..ledger.keeper import Keeper
 from ..ledger.terms import differences as changes
+from ..query.remarks import large_delta
 from ..tables.declaration import Declaration
 from .database import connect, create_budgets, declared_anchor, declared_book, declared_budgets, ledger_url
 from .terms import all_terms, check_sources, found_tables, hold_to_terms, known_terms
@@ -30,7 +33,7 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
 
     Args:
         path: The declaration.
-        tell: Is told what an owner should know: that the tables were not looked at.
+        tell: Is told what an owner should know: that the tables were not looked at, or that a δ is too large.
 
     Raises:
         InvalidDeclaration: It names no ledger, or not all that is needed, or does not fit its tables; or the id cannot
@@ -59,6 +62,8 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
         check_sources(declared, ledger)
         create_budgets(declared, ledger)
         _declare(declared, ledger, found or {})
+        for remark in delta_remarks(declared):
+            tell(remark)
         if declared.ledger_id is None:
             _write(path, with_ledger_id(_read(path), ledger.id))
             if Declaration.read(path).ledger_id != ledger.id:
@@ -110,6 +115,26 @@ def _declare(declared: Declaration, ledger: Ledger, found: Mapping[str, str], re
         said += [f"budget {terms.dataset!r}: {change}" for change in changes(known, terms) or []]
         ledger.declare(terms, reason=reason)
     return said
+
+
+def delta_remarks(declared: Declaration) -> list[str]:
+    """Return remarks on declared δs: on those that are large for the number of units, or can be paid only once."""
+    remarks: list[str] = []
+    for dataset, (_, share, budget) in declared_budgets(declared).items():
+        tables = [table for table in declared.tables.values() if table.dataset == dataset]
+        units = max((table.expected_units or 0 for table in tables), default=0) or None
+        for delta in (budget.delta or 0.0, 0.0 if share else declared.delta):
+            remarks += large_delta(delta, units, declared.unit)
+        filter = Keeper.of(budget).filter
+        kept = reckoned(max(filter.limits[way[1]] for way in filter.ways), spent=False)
+        if declared.delta and kept and kept < 2 * declared.delta:
+            paid = "no question" if kept < declared.delta else "one question"
+            remarks.append(
+                f"Of the budget {dataset}, δ = {scientific(kept)} is kept for questions whose groups must be found, "
+                f"and the declared δ of a release is {scientific(declared.delta)}: that pays for {paid}. About a "
+                f"hundred could be paid with delta = {kept / 100:.1g} in [privacy]."
+            )
+    return list(dict.fromkeys(remarks))
 
 
 def differences(declared: Declaration, ledger: Ledger) -> list[str]:

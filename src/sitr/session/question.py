@@ -24,7 +24,7 @@ from ..query.execution import Execution
 from ..query.explanation import NO_FIT, Explanation, bounding, expected_sizes, explained
 from ..query.planner import Plan, Target
 from ..query.query import Limits, Query
-from ..query.remarks import unlisted
+from ..query.remarks import large_delta, unlisted
 from ..query.wording import limits_text, question_text
 from .room import Forecast
 
@@ -114,7 +114,7 @@ class Question:
         facts = database.facts(self.query.relation)
         forecast = self.forecast()
         found = explained(made, target, facts, forecast.remaining(made.event), statements, notes)
-        remarks = database.hold_to_terms() + unlisted(self.query, database.declared)
+        remarks = database.hold_to_terms() + unlisted(self.query, database.declared) + self._delta_remarks(made, target)
         if NO_FIT in (after for _, after in found.remaining.values()):
             remarks += (f"This does not fit: {forecast.advice(target)}",)
         return replace(found, notes=(*found.notes, *remarks), lasting=not database.ledger.in_memory)
@@ -176,7 +176,8 @@ class Question:
         """
         made, target = self._planned(epsilon, delta, rho)
         database = self.database
-        untold = database.hold_to_terms()  # again: an owner may have changed a promise since it was opened
+        remarks = database.hold_to_terms()  # again: an owner may have changed a promise since it was opened
+        remarks += self._delta_remarks(made, target)
         dropped = bounding(made, database.facts(self.query.relation))
         progress("rehearsing on empty tables")
         for tally in made.tallies:
@@ -199,10 +200,11 @@ class Question:
         with grant:
             answer = self._run(made, progress)
             hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
-            notes = (*untold, *dropped, *answer.notes, *(hint if before else ()))
-            lasting = not database.ledger.in_memory
-            answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes, lasting=lasting)
-            grant.commit(answer.to_dict() | {"asked": _recorded(asked)}, left=self._left(purpose))
+            notes = (*remarks, *dropped, *answer.notes, *(hint if before else ()))
+            left, told = self._left(made, target, purpose)
+            answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes, left=told)
+            answer = replace(answer, lasting=not database.ledger.in_memory)
+            grant.commit(answer.to_dict() | {"asked": _recorded(asked)}, left=left)
         return self._finished(answer)
 
     def _run(self, made: Plan, progress: Callable[[str], None]) -> Answer:
@@ -235,6 +237,11 @@ class Question:
         except LedgerError:  # it can be lost at any moment
             return refusal
 
+    def _delta_remarks(self, made: Plan, target: Target) -> tuple[str, ...]:
+        """A remark on a δ that is too large for the number of units, where it is spent and that is known."""
+        units = self.database.facts(self.query.relation).units
+        return large_delta(target.delta, units, self.database.declared.unit) if made.spends_delta else ()
+
     def _words(self, made: Plan, target: Target) -> Asked:
         """The question as the book keeps it for people."""
         declared = self.database.declared
@@ -248,12 +255,13 @@ class Question:
             declaration=f"{declared.name}, version {declared.version}",
         )
 
-    def _left(self, purpose: str | None) -> dict[str, str]:
-        """What is left after a charge; a release does not fail for want of it."""
+    def _left(self, made: Plan, target: Target, purpose: str | None) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What is left after a charge, for the book and for people; a release does not fail for want of it."""
         try:
-            return self.forecast(purpose=purpose).left()
+            forecast = self.forecast(purpose=purpose)
+            return forecast.left(), forecast.left_after(made.event, target)
         except LedgerError:
-            return {}
+            return {}, ()
 
     def _finished(self, answer: Answer) -> Answer:
         return answer if self._after is None else self._after(answer)

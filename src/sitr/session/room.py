@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..accounting import Event
-from ..display import percent
 from ..errors import SitrError
 from ..ledger import Budget
+from ..ledger.left import more_text, shares_text
 from ..ledger.standing import Standing
 from ..query.explanation import NO_FIT
 from ..query.planner import Target, plan
@@ -43,13 +43,21 @@ class Forecast:
         """Return for each budget what is left now, and after an event."""
         found = {}
         for name, room in self.rooms.items():
-            after = percent(room.after(event).remaining.share, spent=False) if room.admits(event) else NO_FIT
-            found[name] = (f"{percent(room.remaining.share, spent=False)} of {room.budget.promise}", after)
+            after = shares_text(room.after(event).remaining, spent=False) if room.admits(event) else NO_FIT
+            found[name] = (f"{shares_text(room.remaining, spent=False)} of {room.budget.promise}", after)
         return found
 
     def left(self) -> dict[str, str]:
         """Return for each budget what is left now."""
-        return {name: percent(room.remaining.share, spent=False) for name, room in self.rooms.items()}
+        return {name: shares_text(room.remaining, spent=False) for name, room in self.rooms.items()}
+
+    def left_after(self, event: Event, target: Target) -> tuple[str, ...]:
+        """Say for each budget what a release left of it, and how many more like it fit."""
+        price = f"ρ = {target.rho:g}" if target.epsilon is None else f"ε = {target.epsilon:g}"
+        return tuple(
+            f"{left} of the budget {name} is left: {more_text(self.rooms[name], event, price, like='this')}"
+            for name, left in self.left().items()
+        )
 
     def affordable(self, target: Target) -> float | None:
         """Return the largest ε, or ρ, of three digits that fits, in the place of one that does not; None: none does."""
