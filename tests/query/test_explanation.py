@@ -18,7 +18,7 @@ def test_an_explanation_says_price_errors_and_bounds():
         assert [line.label for line in found.lines] == ["rows and sum of cost", "units", "quantiles of age"]
         assert set(found.errors) == {"n", "m", "u", "q"}
         assert "4 rows of a unit are kept at most. How many rows that drops is not known" in text
-        assert "budget clinic: 100 % of" in text
+        assert "budget clinic: ε part 100 %, δ part 100 % of" in text
         by_group = database.table("visits").aggregate(n=sitr.count())
         assert "2 groups of a unit" in str(by_group.bounded(max_groups_per_unit=2).explain(epsilon=1.0))
         assert "Each row is a unit" in str(database.table("labs").aggregate(n=sitr.count()).explain(epsilon=1.0))
