@@ -8,6 +8,7 @@ import numbers
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ def name(what: str, value: Any, *, without: str = "") -> str:
         Traceback (most recent call last):
         sitr.errors.InvalidArgument: InvalidArgument [SITR-A01]: dataset='clinic/2026' is no name: it contains '/'.
     """
-    wrong = _wrong_name(value, without)
+    wrong = _wrong_name(value, without) if isinstance(value, str) else f"it is of type {type(value).__name__}"
     if wrong:
         raise InvalidArgument(f"{what}={shown(value)} is no name: {wrong}.")
     return str(value)
@@ -125,9 +126,8 @@ def shows(text: str) -> bool:
     return text.isprintable() and not BLANK.search(text)
 
 
-def _wrong_name(value: Any, without: str) -> str:
-    if not isinstance(value, str):
-        return f"it is of type {type(value).__name__}"
+@lru_cache(maxsize=1024)  # datasets and analysts are named in every request
+def _wrong_name(value: str, without: str) -> str:
     if not value or value != value.strip():
         return "it is empty, or begins or ends with a space"
     if not shows(value):

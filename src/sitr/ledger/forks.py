@@ -34,11 +34,13 @@ class Gate:
 
         Waits while another thread forks, unless this one is inside already: then the fork waits for it.
         """
-        for lock in self._threads.copy():
+        me, inside = threading.get_ident(), False
+        for lock, thread in self._threads.copy().items():
             if not lock.locked():
                 self._threads.pop(lock, None)
-        me = threading.get_ident()
-        with contextlib.nullcontext() if me in self.inside() else _forking:
+            elif thread == me:
+                inside = True
+        with contextlib.nullcontext() if inside else _forking:
             self._threads[held] = me
 
     def inside(self) -> set[int]:

@@ -26,8 +26,6 @@ COUNTS = {
     "union": "ε at δ",
 }
 
-TOO_LONG = re.compile(f"[0-9]{{{LONGEST_NUMBER}}}")
-
 
 class Request:
     """What `Ledger.reserve` was asked for; its arguments are explained there.
