@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.lattice import LARGEST, nearest_histogram
+
 Floats = NDArray[np.float64]
 
 
@@ -17,17 +19,7 @@ def counts(raw: Floats) -> NDArray[np.int64]:
         >>> counts(np.array([10.2, -3.0, 5.1]))
         array([9, 0, 3])
     """
-    total = max(round(float(raw.sum())), 0)
     if raw.size == 0:
         return np.empty(0, dtype=np.int64)
-    if total == 0:
-        return np.zeros(raw.size, dtype=np.int64)
-    falling = np.sort(raw)[::-1]
-    shifts = (np.cumsum(falling) - total) / np.arange(1, raw.size + 1)
-    shift = shifts[np.nonzero(falling > shifts)[0][-1]]
-    spread = np.maximum(raw - shift, 0.0)
-    whole = np.floor(spread).astype(np.int64)
-    left = total - int(whole.sum())
-    order = np.argsort(-(spread - whole), kind="stable")
-    whole[order[: max(left, 0)]] += 1
-    return np.asarray(whole)
+    total = round(float(raw.sum()))
+    return nearest_histogram(np.clip(raw, -LARGEST, LARGEST), min(max(total, 0), LARGEST))
