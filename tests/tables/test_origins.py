@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
+import sitr
 from sitr.errors import InvalidDeclaration
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from sitr.tables.origins import named_source
+from sitr.tables.relations import Scan
+from sitr.tables.tally import Bound, Tally
 from tests.ledger import cluster
 from tests.tables import engines
 
@@ -49,7 +52,7 @@ def database(folder, *sources, frames=None, second=None, **connection):
 def same(folder, first, others, **connection):
     """Whether each of other names is of the same table as the first; all of them are opened together."""
     with database(folder, first, *others, **connection) as one:
-        found = [one.source.origins(table) for table in one.declared.tables.values()]
+        found = [one.source.seen(table).origins for table in one.declared.tables.values()]
     return [bool(found[0] & origins) for origins in found[1:]]
 
 
@@ -199,6 +202,22 @@ def test_one_frame_has_one_budget(tmp_path):
     database(tmp_path, "a", "b", frames=frames | {"t1": ROWS.slice(0, 1)}, second=ANOTHER_BUDGET).close()
 
 
+def test_a_database_file_that_was_replaced_is_read_on_as_it_was_opened(made):
+    """DuckDB has the file open: a link, a view or a file that leads elsewhere is seen when it is opened again."""
+    with duckdb.connect(str(made / "new.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS who, 2 AS x")
+        connection.execute("CREATE VIEW picked AS SELECT x, who FROM t")
+    (made / "linked.db").symlink_to(made / "c.db")
+    with database(made, "picked", address="linked.db") as one:
+        tally = Tally(Scan("t0"), (), Bound(rows=2), {})
+        (made / "linked.db").unlink()
+        (made / "linked.db").symlink_to(made / "new.db")
+        one.source.rehearse(tally)
+        assert one.source.run(tally).column("sum0").to_pylist() == [0]
+    with database(made, "picked", address="linked.db") as again:
+        assert again.source.run(tally).column("sum0").to_pylist() == [1]
+
+
 # Files, on both engines that read them
 
 
@@ -314,6 +333,71 @@ def test_what_is_no_table_of_postgresql_is_refused(tmp_path, server):
             database(tmp_path, name, **server)
 
 
+NO_LONGER = "the source of t0 is no longer what was opened"
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """Tables and views of a server, how to change them, and whether a question is then refused before its charge."""
+    if not cluster.installed():
+        pytest.skip(cluster.MISSING)
+    url = cluster.shared().fresh_database()
+    with psycopg.connect(url, autocommit=True) as server:
+        for statement in CLINIC[:4]:
+            server.execute(statement)
+        server.execute("CREATE TABLE other (who int, x int, y int)")
+        server.execute("CREATE TABLE parted (who int, x int) PARTITION BY RANGE (x)")
+
+        def changed(source, *statements, says=None, second=None, put_back=()):
+            sources = [source, "other"] if second else [source]
+            with database(tmp_path, *sources, second=second, engine="postgresql", address=url) as one:
+                question = one.table("t0").aggregate(n=sitr.count())
+                question.release(epsilon=0.1)
+                for statement in statements:
+                    server.execute(statement)
+                spent = one.ledger.spent("d").value
+                for _ in range(2 if says else 0):  # nor does it pass when it is asked again
+                    with pytest.raises(InvalidDeclaration, match=says):
+                        question.release(epsilon=0.1)
+                assert one.ledger.spent("d").value == spent
+                for statement in put_back:
+                    server.execute(statement)
+                if put_back or not says:
+                    question.release(epsilon=0.1)
+
+        yield changed
+    cluster.shared().drop(url)
+
+
+def test_a_view_that_is_made_anew_over_another_table_is_refused(asked):
+    again = "CREATE OR REPLACE VIEW picked AS SELECT x, who FROM {}".format
+    asked("picked", again("other"), says=NO_LONGER, put_back=[again("visits")])
+    asked("picked", "CREATE OR REPLACE VIEW picked AS SELECT x + 1 AS x, who FROM visits", says=NO_LONGER)
+
+
+def test_a_table_in_the_place_of_another_is_refused(asked):
+    swapped = ["ALTER TABLE visits RENAME TO old", "ALTER TABLE other RENAME TO visits"]
+    back = ["ALTER TABLE visits RENAME TO other", "ALTER TABLE old RENAME TO visits"]
+    asked("visits", *swapped, says=NO_LONGER, put_back=back)
+    hiding = [f"ALTER TABLE visits {word} ROW LEVEL SECURITY" for word in ("ENABLE", "FORCE")]
+    asked("visits", *hiding, says=NO_LONGER, put_back=["ALTER TABLE visits DISABLE ROW LEVEL SECURITY"])
+    asked("s.visits", "DROP TABLE s.visits", says=NO_LONGER)
+
+
+def test_a_column_that_has_another_type_is_refused_and_a_new_one_is_not(asked):
+    asked("visits", "ALTER TABLE visits ADD COLUMN more text", "INSERT INTO visits VALUES (1, 2, 'a')")
+    asked("s.visits", "ALTER TABLE s.visits ALTER COLUMN x TYPE float8", says=NO_LONGER)
+
+
+def test_a_partition_may_be_attached_unless_it_is_a_table_of_another_budget(asked):
+    new = "CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (9)"
+    asked("parted", new, second=ANOTHER_BUDGET)
+    attached = ["ALTER TABLE other DROP COLUMN y", "ALTER TABLE parted ATTACH PARTITION other DEFAULT"]
+    asked(
+        "parted", *attached, says=BUDGETS, second=ANOTHER_BUDGET, put_back=["ALTER TABLE parted DETACH PARTITION other"]
+    )
+
+
 # Spark
 
 
@@ -334,6 +418,7 @@ def catalogue(tmp_path_factory):
         f"CREATE TABLE same_place (who BIGINT, x BIGINT) USING parquet LOCATION '{folder / 'kept'}'",
         f"CREATE TABLE empty (who BIGINT, x BIGINT) USING parquet LOCATION '{folder / 'empty'}'",
         f"CREATE TABLE also_empty (who BIGINT, x BIGINT) USING parquet LOCATION '{folder / 'empty'}'",
+        f"CREATE TABLE moving (who BIGINT, x BIGINT) USING parquet LOCATION '{folder / 'moving'}'",
         f"CREATE TABLE texts (who BIGINT, x BIGINT) USING csv LOCATION '{folder / 'texts'}'",
         "CREATE VIEW seen AS SELECT who, x FROM visits",
         "CREATE GLOBAL TEMPORARY VIEW everywhere AS SELECT who, x FROM visits",
@@ -342,7 +427,8 @@ def catalogue(tmp_path_factory):
     (folder / "file.parquet").hardlink_to(next((folder / "kept").glob("part-*.parquet")))
     yield folder
     for kind, name in (("TABLE", "visits"), ("TABLE", "same_place"), ("TABLE", "empty"), ("TABLE", "also_empty"),
-                       ("TABLE", "texts"), ("VIEW", "seen"), ("VIEW", "global_temp.everywhere")):  # fmt: skip
+                       ("TABLE", "texts"), ("TABLE", "moving"), ("VIEW", "seen"),
+                       ("VIEW", "global_temp.everywhere")):  # fmt: skip
         session.sql(f"DROP {kind} {name}")
 
 
@@ -354,6 +440,24 @@ def test_one_table_of_spark_has_one_name(catalogue):
     assert found == [True] * len(others) + [False] * 2
     assert same(catalogue, "empty", ["also_empty"], engine="spark") == [True]
     assert refused(catalogue, "visits", "file.parquet", engine="spark")
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_table_of_spark_in_the_place_of_another_is_refused_and_one_that_grows_is_not(catalogue):
+    from pyspark.sql import SparkSession
+
+    session = SparkSession._instantiatedSession
+    with database(catalogue, "moving", engine="spark") as one:
+        question = one.table("t0").aggregate(n=sitr.count())
+        session.sql("INSERT INTO moving VALUES (7, 8)")
+        question.release(epsilon=0.1)
+        session.sql("INSERT OVERWRITE moving VALUES (7, 8)")
+        question.release(epsilon=0.1)
+        spent = one.ledger.spent("d").value
+        session.sql(f"ALTER TABLE moving SET LOCATION '{catalogue / 'kept'}'")
+        with pytest.raises(InvalidDeclaration, match=NO_LONGER):
+            question.release(epsilon=0.1)
+        assert one.ledger.spent("d").value == spent
 
 
 @pytest.mark.xdist_group("spark")
