@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import duckdb
 import pandas
@@ -19,6 +21,7 @@ from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from sitr.tables.origins import named_source
 from sitr.tables.relations import Scan
+from sitr.tables.spark import _check_master, _found_in_catalogue
 from sitr.tables.tally import Bound, Tally
 from tests.ledger import cluster
 from tests.tables import engines
@@ -480,6 +483,42 @@ def test_what_is_no_table_of_spark_is_refused(catalogue, monkeypatch):
     ):
         with pytest.raises(InvalidDeclaration, match=says):
             database(catalogue, name, engine="spark")
+
+
+def named_on_spark(address, source="Visits"):
+    table = {"source": source, "unit": "who", "max_rows_per_unit": 1, "columns": COLUMNS}
+    content = {"sitr": 1, "name": "d", "connection": {"engine": "spark", "address": address}, "tables": {"t": table}}
+    declared = Declaration.of(content)
+    return named_source(declared, declared.tables["t"])
+
+
+def test_a_table_of_another_cluster_has_another_name():
+    for here in ("", "local", "local[2]", "local[*]"):  # as books have named it from the first
+        assert named_on_spark(here) == "default.visits"
+    assert named_on_spark("spark://One:7077") == "default.visits of spark://one:7077"
+    assert named_on_spark("spark://one:7077") == named_on_spark("spark://One:7077", "default.visits")
+    assert len({named_on_spark(address) for address in ("", "spark://one:7077", "spark://two:7077", "yarn")}) == 4
+    assert named_on_spark("spark://one:7077", "visits.parquet") == "visits.parquet"
+
+
+def test_the_place_of_a_table_of_a_cluster_is_told_without_a_password():
+    names = ("spark_catalog", "default", "visits")
+    for place, told in (
+        ("s3a://key:secret@bucket/visits", "s3a://bucket/visits"),
+        ("abfss://box@account.example/visits", "abfss://box@account.example/visits"),
+        ("dbfs:/visits", "dbfs:/visits"),
+    ):
+        assert _found_in_catalogue(names, place) == f"spark_catalog.default.visits at {told}"
+
+
+@pytest.mark.parametrize(("address", "running", "fits"), [
+    ("", "spark://one:7077", True), ("local[4]", "local[2]", True), ("spark://One:7077", "spark://one:7077", True),
+    ("spark://two:7077", "spark://one:7077", False), ("local[2]", "yarn", False), ("yarn", "local[2]", False),
+])  # fmt: skip
+def test_a_spark_that_runs_elsewhere_than_is_declared_is_not_used(address, running, fits):
+    session = SimpleNamespace(sparkContext=SimpleNamespace(master=running))
+    with nullcontext() if fits else pytest.raises(InvalidDeclaration, match="this process has a Spark that runs at"):
+        _check_master(session, address)
 
 
 HOSTS = ("", "data", "Data", "other", "%2Fsockets", "%2FSockets", "[::1]", "data,other")

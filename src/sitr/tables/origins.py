@@ -107,7 +107,8 @@ def named_source(declared: Declaration, table: Table) -> str:
     if declared.engine == "postgresql":
         return f"{_in_schema(source, 'public')} of {_server(declared.address)}"
     if declared.engine == "spark":
-        return _in_schema(source, "default").lower()
+        cluster = cluster_of(declared.address)
+        return f"{_in_schema(source, 'default').lower()}{f' of {cluster}' if cluster else ''}"
     held = f" of {path_within(declared.folder, os.path.abspath, declared.address)}" if declared.address else ""
     return f"{_in_schema(source, 'main').lower()}{held}"
 
@@ -126,6 +127,16 @@ def path_within(folder: Path, whole: Callable[[str | Path], str], source: str) -
     """
     path, root = Path(whole(folder / source)), Path(whole(folder))
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+
+
+def cluster_of(master: str) -> str:
+    """Return which cluster a master of Spark is of; all that run on this machine alone are none.
+
+    Example:
+        >>> cluster_of("spark://Data.example:7077"), cluster_of("local[4]"), cluster_of("")
+        ('spark://data.example:7077', '', '')
+    """
+    return "" if master.startswith("local") else master.lower()
 
 
 def _in_schema(source: str, schema: str) -> str:

@@ -26,7 +26,7 @@ from .declaration import Declaration, Table
 from .dialect import WIDE, Value
 from .files import FILES, head_of, is_file, is_parquet, written
 from .lines import END, LONGEST_LINE, MARK, NO_TEXT, QUOTE, Lines, columns_of, separator_of
-from .origins import Origin, Seen, origins_of_files, path_within, refused_view
+from .origins import Origin, Seen, cluster_of, origins_of_files, path_within, refused_view
 from .source import Source, not_after_fork
 from .statement import Statement
 
@@ -84,7 +84,7 @@ class Spark(Source):
 
     def __init__(self, declared: Declaration) -> None:
         super().__init__(declared)
-        self._session = _session(declared.address or DEFAULT)
+        self._session = _session(declared.address)
         self._connection = ibis.pyspark.connect(self._session)
         self._group = f"sitr-{next(_numbers)}"
         self._views: list[str] = []
@@ -182,9 +182,10 @@ class Spark(Source):
         return self._session.table(name)
 
     def found(self, table: Table) -> str | None:
-        """The files, or the name of the table in the catalogue."""
+        """The files, or the name of the table in the catalogue, and where it is kept unless that is on this machine."""
         if not is_file(table.source):
-            return ".".join(self._seen[table.name].itself[0])
+            names, place, _ = self._seen[table.name].itself
+            return _found_in_catalogue(names, place)
         if _is_far(table):
             return table.source
         return path_within(self.declared.folder, os.path.realpath, table.source)
@@ -276,6 +277,19 @@ def _is_far(table: Table) -> bool:
     return "://" in table.source
 
 
+def _found_in_catalogue(names: tuple[str, ...], place: str) -> str:
+    """The name of a table, and where its rows are: two clusters may call theirs alike, and be reached alike.
+
+    Example:
+        >>> _found_in_catalogue(("spark_catalog", "default", "visits"), "hdfs://data.example/visits")
+        'spark_catalog.default.visits at hdfs://data.example/visits'
+        >>> _found_in_catalogue(("spark_catalog", "default", "visits"), "/data/visits")
+        'spark_catalog.default.visits'
+    """
+    kept = "" if os.path.isabs(place) else f" at {re.sub('//[^/@]*:[^/@]*@', '//', place)}"  # no user, no password
+    return f"{'.'.join(names)}{kept}"
+
+
 def _quoted(names: list[str]) -> str:
     """The full name of a table, for which Spark looks in the catalogue alone."""
     return ".".join(f"`{name}`" for name in names)
@@ -346,7 +360,7 @@ def _signed(frame: Any) -> Any:
     return frame.cast(pyarrow.schema([(field.name, kinds.get(str(field.type), field.type)) for field in frame.schema]))
 
 
-def _session(master: str) -> Any:
+def _session(address: str) -> Any:
     if importlib.util.find_spec("pyspark") is None:
         raise MissingExtra("tables in Spark need pyspark.", do="pip install 'sitr[spark]', and Java 17 or later.")
     from pyspark.sql import SparkSession
@@ -357,7 +371,8 @@ def _session(master: str) -> Any:
         _connected_by.add(os.getpid())
         running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
         if running is None or running._sc._jsc is None:
-            running = _started(master)
+            running = _started(address or DEFAULT)
+        _check_master(running, address)
         _check_attempts(running)
         running.sparkContext.setLogLevel("OFF")  # its log quotes values where a task fails
         session = running.newSession()
@@ -393,6 +408,17 @@ def _started(master: str) -> Any:
         if main:
             signal.signal(signal.SIGINT, handler)
     raise InvalidDeclaration(f"connection.address: Spark cannot be started at {master!r}.")
+
+
+def _check_master(session: Any, address: str) -> None:
+    """Refuse a context of another cluster than is declared: the book would name tables that were not read."""
+    master = str(session.sparkContext.master)
+    if address and cluster_of(master) != cluster_of(address):
+        raise InvalidDeclaration(
+            f"connection.address is {address}, and this process has a Spark that runs at {master}.",
+            why="a table of that name may be another one there.",
+            do="stop that one, or leave the address out to use what is running.",
+        )
 
 
 def _check_attempts(session: Any) -> None:
