@@ -18,14 +18,7 @@ from tests.tables import engines
 ENGINES = pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
 KINDS = pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.tsv", "rows.parquet"])
 EPSILON = 1.0
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _conforming():
-    """Engines are held against what we need of one elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sitr.tables.conformance.require", lambda source: None)
-        yield
+pytestmark = pytest.mark.usefixtures("conforming")
 
 
 def write(path, values):
