@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +26,7 @@ from tests.attack.worlds import Row, World, frame
 from tests.ledger import cluster
 
 Rows = dict[str, list[Row]]
+Done = Callable[[], None]
 # For tables of a few rows Spark takes longer to compile a query than to run it: most worlds are asked without that.
 SPARK = {
     "spark.sql.shuffle.partitions": "1",
@@ -66,8 +69,13 @@ class House:
         """The database with some rows."""
         raise NotImplementedError
 
-    def fill(self, rows: Rows) -> None:
-        """Put other rows behind the declared tables."""
+    def fill(self, rows: Rows, meanwhile: Done) -> None:
+        """Put other rows behind the declared tables.
+
+        Args:
+            rows: Which.
+            meanwhile: Is done once other files are in the place of those that are open; never where rows alone change.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
@@ -76,7 +84,7 @@ class House:
 
     def _reopened(self) -> None:
         source = self.database.source
-        source._tables.clear()  # type: ignore[attr-defined]
+        source._tables.clear()
         for table in source.declared.tables.values():  # a view is named by its place among those that were opened
             source.table(table)
 
@@ -89,7 +97,7 @@ class Frames(House):
         _in_one_thread(made.source)
         return made
 
-    def fill(self, rows: Rows) -> None:
+    def fill(self, rows: Rows, meanwhile: Done) -> None:
         self.database.source._frames = self._frames(rows)  # type: ignore[attr-defined]
         self._reopened()
 
@@ -98,10 +106,11 @@ class Frames(House):
 
 
 class Files(House):
-    """Files that DuckDB or Spark reads; Parquet, or text."""
+    """Files that DuckDB or Spark reads; Parquet, or text. They are exchanged for others while they are open."""
 
     def __init__(self, world: World, rows: Rows) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="sitr-world-"))
+        self._fillings = 0
         super().__init__(world, rows)
 
     def source_of(self, name: str) -> str:
@@ -123,12 +132,17 @@ class Files(House):
     def _address(self) -> dict[str, str]:
         return {"address": "local[2]"} if self.world.engine == "spark" else {}
 
-    def fill(self, rows: Rows) -> None:
+    def fill(self, rows: Rows, meanwhile: Done) -> None:
         self._write(rows)
+        meanwhile()
+        source = self.database.source
+        source._held.close()
+        source._seen.clear()
         if self.world.engine == "spark":  # a query names the views of the files that were opened
-            self.database.source.close()
-            self.database.source._queries.clear()
+            source.close()
+            source._queries.clear()
         elif self.world.reader == "csv":  # which is read from its first line on each time
+            source._seen |= {name: source.seen(table) for name, table in source.declared.tables.items()}
             return
         self._reopened()
 
@@ -137,16 +151,30 @@ class Files(House):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _write(self, rows: Rows) -> None:
-        for name, table in self.world.tables.items():
-            path = self._folder / self.source_of(name)
-            path.unlink(missing_ok=True)
-            if self.world.reader == "csv":
-                lines = [",".join(map(_quoted, table.names)).encode()]
-                lines += [b",".join(_cell(cell) for cell in row) for row in rows[name]]
-                path.write_bytes(b"\n".join(lines) + b"\n")
+        self._fillings += 1
+        (self._folder / str(self._fillings)).mkdir()
+        for name in self.world.tables:
+            path, beside = (self._folder / part / self.source_of(name) for part in ("", str(self._fillings)))
+            if self.world.seed % 3 == 0:  # a disk may give the number of the old file to the new one
+                path.unlink(missing_ok=True)
+                self._written(name, rows, path)
+                continue
+            self._written(name, rows, beside)
+            if self.world.seed % 3 == 1:
+                os.replace(beside, path)
             else:
-                made = frame(table, rows[name])
-                pyarrow.parquet.write_table(made, path, coerce_timestamps="us", allow_truncated_timestamps=True)
+                path.unlink(missing_ok=True)
+                path.symlink_to(beside)
+
+    def _written(self, name: str, rows: Rows, path: Path) -> None:
+        table = self.world.tables[name]
+        if self.world.reader == "csv":
+            lines = [",".join(map(_quoted, table.names)).encode()]
+            lines += [b",".join(_cell(cell) for cell in row) for row in rows[name]]
+            path.write_bytes(b"\n".join(lines) + b"\n")
+        else:
+            made = frame(table, rows[name])
+            pyarrow.parquet.write_table(made, path, coerce_timestamps="us", allow_truncated_timestamps=True)
 
 
 class Kept(House):
@@ -165,7 +193,7 @@ class Kept(House):
         _in_one_thread(made.source)
         return made
 
-    def fill(self, rows: Rows) -> None:
+    def fill(self, rows: Rows, meanwhile: Done) -> None:
         """Write the file anew and connect to it again; what was written of the queries names the same tables."""
         source: Any = self.database.source
         known = source._known
@@ -203,10 +231,13 @@ class Server(House):
                 for one in table.columns
             )
             self._admin.execute(sql.SQL("CREATE UNLOGGED TABLE {} ({})").format(sql.Identifier(name), columns))
-        self.fill(rows)
+        self._load(rows)
         return open_database(self.declared(address=self._url), analyst="amina", ledger="memory://")
 
-    def fill(self, rows: Rows) -> None:
+    def fill(self, rows: Rows, meanwhile: Done) -> None:
+        self._load(rows)
+
+    def _load(self, rows: Rows) -> None:
         for name, table in self.world.tables.items():
             self._admin.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(name)))
             text = sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(name))

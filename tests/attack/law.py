@@ -3,6 +3,7 @@
 For each question three databases are measured: a first one, a neighbour of it, and the first with rows that must not
 count. Between the first two every measured vector stays within the reach of its plan; between the first and the third
 nothing moves at all. Whether a question is answered is the same on all three, and nothing is raised that is no refusal.
+Where the files of one database are exchanged for those of the next while they are open, no question is rehearsed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import ibis
 
-from sitr.errors import AccuracyWarning, EngineFailed, PrivacyWarning, SitrError
+from sitr.errors import AccuracyWarning, EngineFailed, InvalidDeclaration, PrivacyWarning, SitrError
 from sitr.query.execution import Execution
 from sitr.query.planner import Plan
 from sitr.tables.emitter import Emitter, mixed
@@ -37,7 +38,7 @@ class Failure:
     """A broken law.
 
     Attributes:
-        law: Which one: "moves", "nobody", "alike", "fails", "cannot run", "bare", "warning".
+        law: Which one: "moves", "nobody", "alike", "exchanged", "fails", "cannot run", "bare", "warning".
         world: In which world,
         asked: by which question; None where the world could not be opened.
         said: What was seen.
@@ -58,6 +59,7 @@ class Report:
     by_sql: int = 0
     moved: int = 0  # plans of which something moved between neighbours,
     full: int = 0  # and those of which something moved as far as it may
+    exchanged: int = 0  # refusals of what reads files in the place of others
     kinds: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     first: dict[str, int] = field(default_factory=dict)  # of each law, after how many plans it was seen to be broken
@@ -169,12 +171,26 @@ class Trial:
         found: dict[tuple[str, ...], dict[int, Any]] = {}
         for parts in (FIRST, SECOND, PADDED):
             if parts != FIRST:
-                opened.fill(self.world.database(*parts))
+                opened.fill(self.world.database(*parts), lambda: self._exchanged(asked, opened.database.source))
             found[parts] = {one.number: self._measured(one, opened.database.source) for one in asked}
         for one in asked:
             self.report.plans += 1
             self.report.by_sql += one.by_sql
             self._held(one, *(found[parts][one.number] for parts in (FIRST, SECOND, PADDED)))
+
+    def _exchanged(self, asked: list[Asked], source: Source) -> None:
+        """What is asked of other files than were opened is refused, before it is charged."""
+        for one in asked:
+            for tally in one.plan.tallies:
+                try:
+                    source.rehearse(tally)
+                    said = "what is read was exchanged, and nobody noticed"
+                except InvalidDeclaration:
+                    self.report.exchanged += 1
+                    continue
+                except Exception as error:
+                    said = _told(error)
+                self._failed("exchanged", one, said)
 
     def _asked(self, asker: Asker, number: int) -> Asked | None:
         try:

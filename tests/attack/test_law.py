@@ -41,6 +41,11 @@ def test_no_plan_moves_farther_than_its_reach_in_spark():
     assert lawful("spark", 3, reader="parquet").vectors > 2
 
 
+@pytest.mark.parametrize("reader", ["csv", "parquet"])
+def test_no_plan_reads_a_file_in_the_place_of_another(reader):
+    assert lawful("duckdb", 6, reader=reader, questions=2).exchanged >= 12
+
+
 # Planted bugs
 
 
@@ -134,3 +139,11 @@ def test_a_planted_bug_is_found_in_the_first_hundred_plans(plant, tested, monkey
         PLANTED, 100, reader="frames", questions=10, on=lambda report: not report.first.keys() & set(FOUND_BY)
     )
     assert report.first.keys() & set(FOUND_BY), f"{plant.__doc__} was not found in {report.plans} plans"
+
+
+@pytest.mark.parametrize(
+    ("reader", "place"), [("csv", "files.Held.check"), ("parquet", "source.Source._check_sources")]
+)
+def test_files_that_are_exchanged_unnoticed_are_found(reader, place, tested, monkeypatch):
+    monkeypatch.setattr(f"sitr.tables.{place}", lambda self, read: None)
+    assert "exchanged" in campaign(PLANTED, 2, reader=reader, questions=2).first

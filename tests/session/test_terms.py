@@ -11,8 +11,9 @@ import pytest
 import sitr
 from sitr.errors import DeclarationChanged, InvalidDeclaration, NotPermitted
 from sitr.ledger import Budget, Ledger
+from sitr.ledger.terms import Recorded
 from sitr.session.beginning import begin, redeclare
-from sitr.session.terms import UNTOLD
+from sitr.session.terms import UNTOLD, declared_terms
 from sitr.tables.declaration import Declaration
 from tests.ledger import cluster, stores
 
@@ -254,6 +255,19 @@ def test_a_view_that_leads_elsewhere_is_seen(tmp_path):
         database.execute("CREATE OR REPLACE VIEW v AS SELECT patient_id FROM others")
     with pytest.raises(DeclarationChanged, match=r"tables.stays: found as main.others, was main.stays"):
         sitr.open(path, analyst="owner")
+
+
+def test_a_table_of_another_cluster_is_another_source():
+    def terms(address):
+        table = {"unit": "who", "max_rows_per_unit": 1, "columns": {"who": {"type": "integer"}}}
+        content = {"sitr": 1, "name": "d", "tables": {"visits": table}}
+        declared = Declaration.of(content | {"connection": {"engine": "spark", "address": address}})
+        return declared_terms(declared, "d", Budget(epsilon=1.0), {})
+
+    begun = Recorded(terms("spark://one:7077").record)
+    assert begun.changes(terms("spark://One:7077")) == []
+    told = "tables.visits.source: default.visits of spark://two:7077, was default.visits of spark://one:7077"
+    assert begun.changes(terms("spark://two:7077")) == [told]
 
 
 def test_tables_of_a_server_are_known_by_their_names(tmp_path):

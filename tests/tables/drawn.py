@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow
 
 from sitr.errors import EngineFailed, InvalidArgument
-from sitr.tables.conformance import _Trial, _truth
+from sitr.tables.conformance.trial import Trial, as_number
 from sitr.tables.declaration import Declaration
 from sitr.tables.expressions import (
     ARITHMETIC,
@@ -210,7 +210,7 @@ def differences(source: Source, seed: int, count: int, *, packed: int = 40, lone
         lone: How many of these are a filter, and a group, of a query of their own.
     """
     random = Random(seed)
-    trial, reference = _Trial(source), Reference(SCHEMA)
+    trial, reference = Trial(source), Reference(SCHEMA)
     for begin in range(0, count, packed):
         rows = rows_of(random)
         frame = frame_of(rows)
@@ -226,7 +226,7 @@ def differences(source: Source, seed: int, count: int, *, packed: int = 40, lone
 
 def _measured(trial: Any, reference: Reference, rows: Any, frame: Any, asked: list[Expression]) -> Iterator[str]:
     logical = [one.domain(SCHEMA).kind == "boolean" for one in asked]
-    wanted = {str(at): _truth(one) if logical[at] else one for at, one in enumerate(asked)}
+    wanted = {str(at): as_number(one) if logical[at] else one for at, one in enumerate(asked)}
     got = trial.values(frame, COLUMNS, wanted)
     for at, one in enumerate(asked):
         right = [truth(reference.value(one, row)) if logical[at] else reference.steps(one, row) for row in rows]

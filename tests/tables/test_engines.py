@@ -23,9 +23,7 @@ from sitr.query import aggregates as of
 from sitr.query.execution import Execution
 from sitr.session.database import Database, connect
 from sitr.session.database import open as open_database
-from sitr.tables import conformance
 from sitr.tables.declaration import Declaration
-from sitr.tables.duckdb import DuckDB
 from sitr.tables.expressions import Case, Constant, Expression
 from tests.ledger import cluster
 from tests.tables import engines
@@ -258,41 +256,6 @@ def test_the_answers_are_about_something():
     assert 0.9 * kept < by_duckdb("rows")["known"][0] < kept
     found = by_duckdb("conditions")
     assert all(0 < count[0] < kept for name, count in found.items() if name not in ("week", "decimal")), found
-
-
-def test_every_engine_conforms(engine):
-    report = conformance.report(database(engine).source)
-    assert report.passed, report.failed
-    assert len(report.checks) == sum(len(group.names) for group in conformance.CHECKS)
-    assert report.engine == engine
-
-
-class Wrapping(DuckDB):
-    """An engine whose sums have 64 bits."""
-
-    version = "wrapping"
-
-    def total(self, number):
-        return number.sum() % 2**31
-
-
-class Broken(DuckDB):
-    """An engine that cannot say what time it is."""
-
-    version = "broken"
-
-    def local(self, moment, zone):
-        raise RuntimeError("s3cret")
-
-
-@pytest.mark.parametrize(("made", "check"), [(Wrapping, "sums are exact"), (Broken, "time zones")])
-def test_an_engine_that_fails_a_check_is_not_opened(made, check):
-    source = made(Declaration.of({**CONTENT, "sitr": 1, "name": "test"}), TABLES)
-    with pytest.raises(EngineFailed, match=check) as caught:
-        source.check()
-    assert "s3cret" not in str(caught.value)
-    assert caught.value.__context__ is None
-    source.close()
 
 
 FAIL = {

@@ -5,7 +5,6 @@ import sqlite3
 
 import duckdb
 import pandas
-import psycopg
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -14,51 +13,14 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from sitr.errors import InvalidDeclaration
-from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from sitr.tables.origins import named_source
-from tests.ledger import cluster
+from sitr.tables.relations import Scan
+from sitr.tables.tally import Bound, Tally
 from tests.tables import engines
+from tests.tables.sources import ANOTHER_BUDGET, BUDGETS, COLUMNS, JSON, ROWS, database, refused, same
 
-COLUMNS = {"who": {"type": "integer"}, "x": {"type": "integer"}}
-ROWS = pyarrow.table({"who": [1, 2], "x": [3, 4]})
-ANOTHER_BUDGET, ANOTHER_UNIT = {"dataset": "other"}, {"unit": "x"}
-BUDGETS = "read one source and have different budgets"
-UNITS = "read one source and have different units"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _conforming():
-    """Engines are held against what we need of one elsewhere; here they are opened a hundred times."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sitr.tables.conformance.require", lambda source: None)
-        yield
-
-
-def database(folder, *sources, frames=None, second=None, **connection):
-    """A database with a table for each source; the second may have settings of its own."""
-    plain = {"unit": "who", "max_rows_per_unit": 2, "columns": COLUMNS}
-    tables = {f"t{place}": plain | {"source": source} for place, source in enumerate(sources)}
-    if second:
-        tables["t1"] = tables["t1"] | second
-    content = {"sitr": 1, "name": "d", "connection": connection, "tables": tables}
-    content["budgets"] = {"d": {"epsilon": 10.0}, "other": {"epsilon": 10.0}}
-    return opened(Declaration.of(content, folder), ledger="memory://", analyst="amina", frames=frames)
-
-
-def same(folder, first, others, **connection):
-    """Whether each of other names is of the same table as the first; all of them are opened together."""
-    with database(folder, first, *others, **connection) as one:
-        found = [one.source.origins(table) for table in one.declared.tables.values()]
-    return [bool(found[0] & origins) for origins in found[1:]]
-
-
-def refused(folder, one, other, **connection):
-    """Two names of one table do not get two budgets, nor two units."""
-    for settings, refusal in ((ANOTHER_BUDGET, BUDGETS), (ANOTHER_UNIT, UNITS)):
-        with pytest.raises(InvalidDeclaration, match=refusal):
-            database(folder, one, other, second=settings, **connection)
-    return True
+pytestmark = pytest.mark.usefixtures("conforming")
 
 
 def test_the_unit_of_one_source_has_one_type(tmp_path):
@@ -72,9 +34,6 @@ def test_the_unit_of_one_source_has_one_type(tmp_path):
 
 
 # DuckDB
-
-
-JSON = '{"who": 1, "x": 3}\n'
 
 
 NO_TABLES = [
@@ -199,6 +158,22 @@ def test_one_frame_has_one_budget(tmp_path):
     database(tmp_path, "a", "b", frames=frames | {"t1": ROWS.slice(0, 1)}, second=ANOTHER_BUDGET).close()
 
 
+def test_a_database_file_that_was_replaced_is_read_on_as_it_was_opened(made):
+    """DuckDB has the file open: a link, a view or a file that leads elsewhere is seen when it is opened again."""
+    with duckdb.connect(str(made / "new.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS who, 2 AS x")
+        connection.execute("CREATE VIEW picked AS SELECT x, who FROM t")
+    (made / "linked.db").symlink_to(made / "c.db")
+    with database(made, "picked", address="linked.db") as one:
+        tally = Tally(Scan("t0"), (), Bound(rows=2), {})
+        (made / "linked.db").unlink()
+        (made / "linked.db").symlink_to(made / "new.db")
+        one.source.rehearse(tally)
+        assert one.source.run(tally).column("sum0").to_pylist() == [0]
+    with database(made, "picked", address="linked.db") as again:
+        assert again.source.run(tally).column("sum0").to_pylist() == [1]
+
+
 # Files, on both engines that read them
 
 
@@ -226,156 +201,23 @@ def test_a_link_to_a_file_is_the_file(tmp_path, engine, kind):
         assert refused(tmp_path, f"a.{kind}", f"hard-a.{kind}", engine=engine)
 
 
-# PostgreSQL
+# Names in the book
 
 
-CLINIC = [
-    "CREATE TABLE visits (who int, x int)",
-    'CREATE TABLE "Visits" (who int, x int)',
-    "CREATE SCHEMA s CREATE TABLE visits (who int, x int)",
-    "CREATE VIEW picked AS SELECT x, who FROM visits",
-    "CREATE VIEW s.again AS SELECT x, who AS who FROM public.picked",
-    "CREATE VIEW swapped AS SELECT who AS x, x AS who FROM public.picked",
-    "CREATE MATERIALIZED VIEW kept AS SELECT * FROM visits",
-    "CREATE TABLE parted (who int, x int) PARTITION BY RANGE (x)",
-    "CREATE TABLE part PARTITION OF parted FOR VALUES FROM (0) TO (9) PARTITION BY RANGE (x)",
-    "CREATE TABLE part_of_part PARTITION OF part FOR VALUES FROM (0) TO (5)",
-    "CREATE TABLE other_part PARTITION OF parted FOR VALUES FROM (9) TO (20)",
-    "CREATE TABLE heir () INHERITS (visits)",
-    "CREATE VIEW computing AS SELECT who, 1 / x AS x FROM visits",
-    "CREATE VIEW crossed AS SELECT v.who, v.x FROM visits AS v, visits AS w",
-    "CREATE VIEW inner_one AS SELECT who, x FROM (SELECT who, x FROM visits) AS v",
-    "CREATE VIEW settings AS SELECT * FROM pg_catalog.pg_class",
-    "CREATE VIEW stats AS SELECT tablename, n_distinct FROM pg_catalog.pg_stats",
-    "CREATE MATERIALIZED VIEW counted AS SELECT count(*)::int AS who, 1 AS x FROM visits",
-    "CREATE FUNCTION reading() RETURNS TABLE (who int, x int) LANGUAGE sql AS 'SELECT * FROM visits'",
-    "CREATE VIEW called AS SELECT * FROM reading()",
-    "CREATE TABLE hiding (who int, x int)",
-    "ALTER TABLE hiding ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-    "CREATE VIEW of_hiding AS SELECT who, x FROM hiding",
-    "CREATE SEQUENCE numbers",
-]
+def named_on_spark(address, source="Visits"):
+    table = {"source": source, "unit": "who", "max_rows_per_unit": 1, "columns": COLUMNS}
+    content = {"sitr": 1, "name": "d", "connection": {"engine": "spark", "address": address}, "tables": {"t": table}}
+    declared = Declaration.of(content)
+    return named_source(declared, declared.tables["t"])
 
 
-@pytest.fixture(scope="module")
-def server():
-    if not cluster.installed():
-        pytest.skip(cluster.MISSING)
-    url = cluster.shared().fresh_database()
-    with psycopg.connect(url, autocommit=True) as connection:
-        for statement in CLINIC:
-            connection.execute(statement)
-    name = cluster.database_of(url)
-    cluster.shared().sql("CREATE EXTENSION file_fdw; CREATE SERVER f FOREIGN DATA WRAPPER file_fdw", name)
-    far = "CREATE FOREIGN TABLE {} SERVER f OPTIONS (filename '/dev/null')"
-    cluster.shared().sql(far.format("far (who int, x int)"), name)
-    cluster.shared().sql("CREATE TABLE mixed (who int, x int) PARTITION BY RANGE (x)", name)
-    cluster.shared().sql(far.format("far_part PARTITION OF mixed FOR VALUES FROM (0) TO (9)"), name)
-    cluster.shared().sql("GRANT SELECT ON far, mixed TO owner", name)
-    return {"engine": "postgresql", "address": url}
-
-
-def test_one_table_of_postgresql_has_one_name(tmp_path, server):
-    others = ["public.visits", "picked", "s.again", "public.picked", "kept", "heir"]
-    assert all(same(tmp_path, "visits", others, **server))
-    assert same(tmp_path, "heir", ["visits", "picked", "kept", "parted"], **server) == [True, True, True, False]
-    assert same(tmp_path, "parted", ["part", "part_of_part", "other_part", "visits"], **server) == [True] * 3 + [False]
-    assert same(tmp_path, "part", ["part_of_part", "other_part"], **server) == [True, False]
-    assert not any(same(tmp_path, "visits", ["Visits", "s.visits", "parted"], **server))
-    for one, other in (("visits", "public.visits"), ("picked", "kept"), ("part_of_part", "parted")):
-        assert refused(tmp_path, one, other, **server)
-    database(tmp_path, "visits", "s.visits", second=ANOTHER_BUDGET, **server).close()
-
-
-def test_what_is_no_table_of_postgresql_is_refused(tmp_path, server):
-    for name, says in (
-        ("computing", "computing is a view that computes something"),
-        ("crossed", "crossed is a view that computes"),
-        ("inner_one", "is a view that computes"),
-        ("called", "is a view that computes"),
-        ("swapped", "calls a column by another name"),
-        ("counted", "is a view that computes"),
-        ("far", "no table of this server"),
-        ("mixed", "no table of this server"),
-        ("numbers", "no table of this server"),
-        ("hiding", "has row security"),
-        ("of_hiding", "has row security"),
-        ("pg_catalog.pg_class", "of the server itself"),
-        ("settings", "of the server itself"),
-        ("stats", "of the server itself"),
-        ("pg_class", "cannot be opened"),
-        ("nothing", "cannot be opened"),
-        ("reading()", "cannot be opened"),
-        ('"visits"', "cannot be opened"),
-        ("VISITS", "cannot be opened"),
-        ("postgres.public.visits", "cannot be opened"),
-    ):
-        with pytest.raises(InvalidDeclaration, match=f"tables.t0: .*{says}"):
-            database(tmp_path, name, **server)
-
-
-# Spark
-
-
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory):
-    """Tables of a catalogue, in another session of the context that sources use."""
-    if reason := engines.missing("spark"):
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("spark")
-    pyarrow.parquet.write_table(ROWS, folder / "plain.parquet")
-    (folder / "kept").mkdir()
-    database(folder, "plain.parquet", engine="spark").close()
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    for statement in (
-        f"CREATE TABLE visits USING parquet LOCATION '{folder / 'kept'}' AS SELECT 1L AS who, 2L AS x",
-        f"CREATE TABLE same_place (who BIGINT, x BIGINT) USING parquet LOCATION '{folder / 'kept'}'",
-        f"CREATE TABLE empty (who BIGINT, x BIGINT) USING parquet LOCATION '{folder / 'empty'}'",
-        f"CREATE TABLE also_empty (who BIGINT, x BIGINT) USING parquet LOCATION '{folder / 'empty'}'",
-        f"CREATE TABLE texts (who BIGINT, x BIGINT) USING csv LOCATION '{folder / 'texts'}'",
-        "CREATE VIEW seen AS SELECT who, x FROM visits",
-        "CREATE GLOBAL TEMPORARY VIEW everywhere AS SELECT who, x FROM visits",
-    ):
-        session.sql(statement)
-    (folder / "file.parquet").hardlink_to(next((folder / "kept").glob("part-*.parquet")))
-    yield folder
-    for kind, name in (("TABLE", "visits"), ("TABLE", "same_place"), ("TABLE", "empty"), ("TABLE", "also_empty"),
-                       ("TABLE", "texts"), ("VIEW", "seen"), ("VIEW", "global_temp.everywhere")):  # fmt: skip
-        session.sql(f"DROP {kind} {name}")
-
-
-@pytest.mark.xdist_group("spark")
-def test_one_table_of_spark_has_one_name(catalogue):
-    others = ["default.visits", "spark_catalog.default.visits", "same_place", "file.parquet", "kept/*.parquet",
-              f"file://{catalogue}/file.parquet"]  # fmt: skip
-    found = same(catalogue, "visits", [*others, "plain.parquet", "empty"], engine="spark")
-    assert found == [True] * len(others) + [False] * 2
-    assert same(catalogue, "empty", ["also_empty"], engine="spark") == [True]
-    assert refused(catalogue, "visits", "file.parquet", engine="spark")
-
-
-@pytest.mark.xdist_group("spark")
-def test_what_is_no_table_of_spark_is_refused(catalogue, monkeypatch):
-    monkeypatch.chdir(catalogue)
-    (catalogue / "t.json").write_text(JSON)
-    for name, says in (
-        ("seen", "is a view that computes"),
-        ("texts", "is not kept as parquet"),
-        ("everywhere", "cannot be opened"),
-        ("global_temp.everywhere", "cannot be opened|is not kept as"),
-        (f"parquet.`{catalogue}/plain.parquet/`", "cannot be opened"),
-        (f"parquet.`{catalogue}/plain.parquet`", "cannot be opened"),
-        ("json.`t.json`", "cannot be opened"),
-        ("json.t", "cannot be opened"),
-        ("t.json", "cannot be opened"),
-        ("range(5)", "cannot be opened"),
-        ("visits WHERE 1/0 = 1", "cannot be opened"),
-        ("a.b.c.d", "cannot be opened"),
-    ):
-        with pytest.raises(InvalidDeclaration, match=says):
-            database(catalogue, name, engine="spark")
+def test_a_table_of_another_cluster_has_another_name():
+    for here in ("", "local", "local[2]", "local[*]"):  # as books have named it from the first
+        assert named_on_spark(here) == "default.visits"
+    assert named_on_spark("spark://One:7077") == "default.visits of spark://one:7077"
+    assert named_on_spark("spark://one:7077") == named_on_spark("spark://One:7077", "default.visits")
+    assert len({named_on_spark(address) for address in ("", "spark://one:7077", "spark://two:7077", "yarn")}) == 4
+    assert named_on_spark("spark://one:7077", "visits.parquet") == "visits.parquet"
 
 
 HOSTS = ("", "data", "Data", "other", "%2Fsockets", "%2FSockets", "[::1]", "data,other")

@@ -70,6 +70,7 @@ class Database:
 
     @cached_property
     def _found(self) -> dict[str, str]:
+        """By the names under which rows were found at first: a table that leads elsewhere since is not rehearsed."""
         return found_tables(self.source)
 
     @property

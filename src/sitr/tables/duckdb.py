@@ -24,7 +24,7 @@ from .declaration import Declaration, Table, files_of
 from .dialect import KNOWN_KEY, PLACE_OF_KEY, Value
 from .files import FILES, head_of, is_file, is_parquet
 from .lines import Lines, columns_of, separator_of
-from .origins import Origin, computed_column, origins_of_files, path_within, refused_view
+from .origins import Seen, computed_column, origins_of_files, path_within, refused_view
 from .source import Source, not_after_fork
 from .statement import Statement
 
@@ -86,7 +86,6 @@ class DuckDB(Source):
         self._connection.raw_sql("SET python_enable_replacements = false")  # a name is no variable of the process
         if self._memory is not None:
             self._connection.raw_sql(f"SET memory_limit = '{self._memory}'")
-        self._tables: dict[str, Value] = {}
         self._known: dict[tuple[str, ...], Value] = {}  # public texts
         self._catalogue: dict[tuple[str, str], tuple[str | None, bool]] | None = None
         self._careful: dict[str, str] = {}  # how to read what DuckDB's own reader may fail on
@@ -101,11 +100,9 @@ class DuckDB(Source):
         self._connection.con.register(name, frame)
         return self._connection.table(name)
 
-    def table(self, table: Table) -> Value:
+    def opened(self, table: Table) -> Value:
         """The file, the frame or the table of the database."""
-        if table.name not in self._tables:
-            self._tables[table.name] = _in_microseconds(self._opened(table))
-        return self._tables[table.name]
+        return _in_microseconds(self._opened(table))
 
     def _opened(self, table: Table) -> Value:
         name = f"sitr_{len(self._tables)}"
@@ -115,18 +112,25 @@ class DuckDB(Source):
             schema, relation = self._named_in_catalogue(table.source)
             return self._connection.table(relation, database=(self._database, schema))
         path = self.declared.folder / table.source
-        self._files.keep(str(path), lambda: head_of(path))
         if is_parquet(table.source):
             return self._parquet(name, parquet_of(path), table)
         return self._text(name, Lines(path), table)
 
-    def origins(self, table: Table) -> frozenset[Origin]:
-        """The frame, the files, or the table of the database, which a view that picks columns leads to."""
+    def seen(self, table: Table) -> Seen:
+        """The frame, the files, or the table of the database, which a view that picks columns leads to.
+
+        Of a database file this is what it held when it was attached, and so are its rows: DuckDB reads on from the file
+        that it has open, whatever is put in its place.
+        """
         if table.name in self._given:
-            return frozenset({("frame", id(self._given[table.name]))})
-        if is_file(table.source):
-            return origins_of_files(files_of(self.declared.folder / table.source))
-        return frozenset({("table", *self._behind(*self._named_in_catalogue(table.source)))})
+            return Seen(None, frozenset({("frame", id(self._given[table.name]))}))
+        if not is_file(table.source):
+            behind = self._behind(*self._named_in_catalogue(table.source))
+            return Seen(behind, frozenset({("table", *behind)}))
+        path = self.declared.folder / table.source
+        if not is_parquet(table.source):
+            self._held.check(path)
+        return Seen(head_of(path), origins_of_files(files_of(path)))
 
     def found(self, table: Table) -> str | None:
         """The file that a link leads to, or the table of which a view picks columns."""

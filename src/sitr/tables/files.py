@@ -1,12 +1,13 @@
-"""Files that sources name: which kinds there are, and whether one is still what it was when it was opened."""
+"""Files that sources name: which kinds there are, and whether a name still leads to the file that was opened."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import weakref
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidDeclaration
 from .arrow import parquet_of
 from .lines import Lines
 
@@ -42,34 +43,33 @@ def head_of(path: Path) -> Any:
     return found.files, found.schema, written(found.files)
 
 
-class Opened:
-    """Files that were opened, each with what says how it is read."""
+class Held:
+    """Text files that stay open, so that their numbers on the disk are given to no other file.
+
+    A text file may be written on, and even written anew, and stay itself; one that is put in its place is another, even
+    if the disk would give it the number of the one that was removed.
+    """
 
     def __init__(self) -> None:
-        self._heads: dict[str, tuple[Callable[[], Any], Any]] = {}
+        self._handles: dict[str, int] = {}
+        weakref.finalize(self, _closed, self._handles)
 
-    def keep(self, path: str, head: Callable[[], Any]) -> None:
-        """Remember what a file says of itself when it is first opened; `head` reads it again later."""
-        if path not in self._heads:  # it is opened again in a forked process, which believes what its parent saw
-            self._heads[path] = head, head()
-
-    def check(self) -> None:
-        """Hold each file against what it was.
+    def check(self, path: Path) -> None:
+        """Hold a file from the first time on, and say whether its name still leads to it.
 
         Raises:
-            InvalidDeclaration: One of them is another file now, or gone.
+            FileNotFoundError: It leads to another file, or to none.
         """
-        for path, (head, before) in self._heads.items():
-            if _now(head) != before:
-                raise InvalidDeclaration(
-                    f"{Path(path).name} is another file than it was.",
-                    why="its rows would be read by what was known of the old one.",
-                    do="open the database again.",
-                )
+        if str(path) not in self._handles:
+            self._handles[str(path)] = os.open(path, os.O_RDONLY)
+        if not os.path.samestat(os.fstat(self._handles[str(path)]), path.stat()):
+            raise FileNotFoundError(path)
+
+    def close(self) -> None:
+        """Let them go."""
+        _closed(self._handles)
 
 
-def _now(head: Callable[[], Any]) -> Any:
-    try:
-        return head()
-    except Exception:  # gone, or no longer what it was: what is said of it may quote it
-        return None
+def _closed(handles: dict[str, int]) -> None:
+    while handles:
+        os.close(handles.popitem()[1])

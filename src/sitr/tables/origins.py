@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ..errors import InvalidDeclaration
@@ -19,22 +21,53 @@ from .files import is_file
 Origin = tuple[Hashable, ...]  # equal where the rows are the same
 
 
-def check_origins(tables: Mapping[str, Table], origins_of: Callable[[Table], Iterable[Origin]]) -> None:
+@dataclass(frozen=True)
+class Seen:
+    """What a declared table is read from, as it was looked up at one moment.
+
+    Attributes:
+        itself: Says that it is the table that was opened, and how it is read: it must not change while a database is
+            open.
+        origins: All that is read with it; it may grow.
+    """
+
+    itself: Any
+    origins: frozenset[Origin]
+
+
+def check_origins(tables: Mapping[str, Table], seen: Mapping[str, Seen]) -> None:
     """Refuse tables that read the same rows and are paid from different budgets, or protect different units.
+
+    Args:
+        tables: The declared ones.
+        seen: What those of them that were opened are read from, by name.
 
     Raises:
         InvalidDeclaration: Two of them do.
     """
     first: dict[Origin, Table] = {}
-    for table in tables.values():
-        for origin in origins_of(table):
-            check_alike(table, first.setdefault(origin, table))
+    for name, one in seen.items():
+        for origin in one.origins:
+            check_alike(tables[name], first.setdefault(origin, tables[name]))
 
 
 def origins_of_files(files: Iterable[str | Path]) -> frozenset[Origin]:
     """Return which files these are: a link, hard or symbolic, is the file that it leads to."""
     found = [Path(file).stat() for file in files]
     return frozenset(("file", one.st_dev, one.st_ino) for one in found)
+
+
+def another_source(table: Table) -> InvalidDeclaration:
+    """The refusal of a table whose name leads elsewhere than when it was opened."""
+    if is_file(table.source):
+        what = f"{Path(table.source).name} is another file than it was."
+    else:
+        what = f"the source of {table.name} is no longer what was opened, or cannot be looked up."
+    return InvalidDeclaration(
+        what,
+        why="its rows would be read, and paid for, by what was known of the old one.",
+        do="open the database again.",
+    )
 
 
 def refused_view(name: str) -> InvalidDeclaration:
@@ -74,7 +107,8 @@ def named_source(declared: Declaration, table: Table) -> str:
     if declared.engine == "postgresql":
         return f"{_in_schema(source, 'public')} of {_server(declared.address)}"
     if declared.engine == "spark":
-        return _in_schema(source, "default").lower()
+        cluster = cluster_of(declared.address)
+        return f"{_in_schema(source, 'default').lower()}{f' of {cluster}' if cluster else ''}"
     held = f" of {path_within(declared.folder, os.path.abspath, declared.address)}" if declared.address else ""
     return f"{_in_schema(source, 'main').lower()}{held}"
 
@@ -93,6 +127,16 @@ def path_within(folder: Path, whole: Callable[[str | Path], str], source: str) -
     """
     path, root = Path(whole(folder / source)), Path(whole(folder))
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+
+
+def cluster_of(master: str) -> str:
+    """Return which cluster a master of Spark is of; all that run on this machine alone are none.
+
+    Example:
+        >>> cluster_of("spark://Data.example:7077"), cluster_of("local[4]"), cluster_of("")
+        ('spark://data.example:7077', '', '')
+    """
+    return "" if master.startswith("local") else master.lower()
 
 
 def _in_schema(source: str, schema: str) -> str:

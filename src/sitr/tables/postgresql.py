@@ -16,7 +16,7 @@ from ..errors import InvalidDeclaration, MissingExtra
 from .declaration import Declaration, Table
 from .dialect import Value
 from .domains import Domain
-from .origins import Origin, computed_column, refused_view
+from .origins import Seen, computed_column, refused_view
 from .source import Source
 from .statement import Statement
 
@@ -39,9 +39,20 @@ TYPES = {  # of Arrow, by their names, to PostgreSQL's
     "date32[day]": "date",
 }
 TABLES, VIEWS = "rp", "vm"  # kinds of relations: plain and partitioned, computed and kept
+# All of it at once, since it is asked before each charge: which view it is, its columns, and what is read with it.
 RELATION = """
     SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relrowsecurity, row_security_active(c.oid), (
         SELECT ev_action::text FROM pg_catalog.pg_rewrite WHERE ev_class = c.oid AND ev_type = '1'
+    ), (
+        SELECT json_agg(json_build_array(
+            attnum, attname, attgenerated = 'v', atttypid::int8, atttypmod, attcollation::int8
+        ) ORDER BY attnum) FROM pg_catalog.pg_attribute WHERE attrelid = c.oid AND attnum > 0
+    ), (
+        WITH RECURSIVE family AS (
+            SELECT c.oid UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN family ON inhparent = family.oid
+        )
+        SELECT json_agg(json_build_array(one.oid::int8, one.relkind::text))
+        FROM family JOIN pg_catalog.pg_class AS one ON one.oid = family.oid
     ) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE
 """
 NAMED = "(n.nspname = 'public' AND c.relname = %(name)s) OR n.nspname || '.' || c.relname = %(name)s"
@@ -50,15 +61,6 @@ SET_APART = """
     SELECT name, setting FROM pg_catalog.pg_settings WHERE source IN ('database', 'user', 'database user', 'global')
     UNION ALL SELECT 'collation', datcollate || ' ' || datctype FROM pg_catalog.pg_database
     WHERE datname = current_database() ORDER BY 1
-"""
-COLUMNS = "SELECT attnum::int, attname FROM pg_catalog.pg_attribute WHERE attrelid = %(oid)s AND attnum > 0"
-COMPUTED = "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %(oid)s AND attgenerated = 'v'"
-READ_WITH = """
-    WITH RECURSIVE family AS (
-        SELECT %(oid)s::oid AS oid
-        UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN family ON inhparent = family.oid
-    )
-    SELECT c.oid::int8, c.relkind::text FROM family JOIN pg_catalog.pg_class AS c ON c.oid = family.oid
 """
 # What a view is made of that picks columns of one table, and does nothing else.
 PICKING = {"QUERY", "RANGETBLENTRY", "RTEPERMISSIONINFO", "ALIAS", "FROMEXPR", "RANGETBLREF", "TARGETENTRY", "VAR"}
@@ -79,15 +81,24 @@ _plain = ibis.udf.scalar.builtin(_convert_from, name="convert_from", signature=(
 
 @dataclass(frozen=True)
 class _Relation:
-    """What the catalogue says of a table or a view."""
+    """What the catalogue says of a table or a view.
+
+    Attributes:
+        hides: Whether it hides rows from this user.
+        tree: What a view is made of.
+        columns: Their numbers and names, whether they are computed, and their types.
+        family: Itself, its partitions and its heirs, which are read with it: their numbers and kinds.
+    """
 
     oid: int
     schema: str
     name: str
     kind: str
     has_policies: bool
-    hides: bool  # rows from this user
+    hides: bool
     tree: str | None
+    columns: list[Any] | None
+    family: list[Any]
 
 
 class PostgreSQL(Source):
@@ -109,7 +120,6 @@ class PostgreSQL(Source):
         """On a connection of its own."""
         self._connection = _connected(self.declared)
         _check_encoding(self._connection)
-        self._tables: dict[str, Value] = {}
 
     @property
     def tested_as(self) -> tuple[str, ...]:
@@ -122,18 +132,19 @@ class PostgreSQL(Source):
         major, minor = divmod(self._connection.con.info.server_version, 10_000)
         return f"{major}.{minor}"
 
-    def table(self, table: Table) -> Value:
+    def opened(self, table: Table) -> Value:
         """A table, or a view that picks columns of one: `name` in the schema public, or `schema.name`."""
-        if table.name not in self._tables:
-            named = self._relation(NAMED, name=table.source)
-            self._behind(named)
-            self._tables[table.name] = _finite(self._connection.table(named.name, database=named.schema), table)
-        return self._tables[table.name]
+        named = self._relation(NAMED, name=table.source)
+        self._behind(named)
+        return _finite(self._connection.table(named.name, database=named.schema), table)
 
-    def origins(self, table: Table) -> frozenset[Origin]:
-        """The table and its partitions, which are tables of their own."""
-        family = self._family(self._behind(self._relation(NAMED, name=table.source)))
-        return frozenset(("table", oid) for oid, _ in family)
+    def seen(self, table: Table) -> Seen:
+        """The table, by its number, and the types of its columns; with it its partitions, tables of their own."""
+        named = self._relation(NAMED, name=table.source)
+        behind = self._behind(named)
+        columns = [column for column in named.columns or () if column[1] in table.columns]
+        origins = frozenset(("table", oid) for oid, _ in behind.family)
+        return Seen((named.schema, named.name, behind.oid, columns), origins)
 
     def found(self, table: Table) -> str | None:
         """The table itself, or the one of which a view picks columns."""
@@ -155,32 +166,20 @@ class PostgreSQL(Source):
             if other is None:
                 raise refused_view(relation.name)
             below = self._relation(NUMBERED, oid=other)
-            if self._renames(relation, below):
+            if _renames(relation, below):
                 raise refused_view(relation.name)
             _check_rows(below, hidden=below.has_policies)
             return self._behind(below)
         _check_rows(relation, hidden=relation.hides)
-        if self._catalogued(COMPUTED, oid=relation.oid):
+        if any(computed for _, _, computed, *_ in relation.columns or ()):
             raise computed_column(relation.name)
-        if not all(kind in TABLES for _, kind in self._family(relation)):
+        if not all(kind in TABLES for _, kind in relation.family):
             raise InvalidDeclaration(
                 f"{relation.name} is no table of this server, or a part of it is not.",
                 why="what another server holds may have other names here, and one of its rows may fail.",
                 do="connect to the server that keeps the rows, or copy them into a table.",
             )
         return relation
-
-    def _family(self, relation: _Relation) -> list[tuple[int, str]]:
-        """A table, its partitions and its heirs, which are read with it: their numbers and kinds."""
-        return self._catalogued(READ_WITH, oid=relation.oid)
-
-    def _renames(self, view: _Relation, table: _Relation) -> bool:
-        """Whether a view shows a column under another name: a unit is known by its name."""
-        here, there = (dict(self._catalogued(COLUMNS, oid=one.oid)) for one in (view, table))
-        shown = re.findall(r":resno (\d+) .*? :resorigtbl (\d+) :resorigcol (\d+)", view.tree or "")
-        return any(
-            int(oid) != table.oid or here.get(int(mine)) != there.get(int(theirs)) for mine, oid, theirs in shown
-        )
 
     def _catalogued(self, text: str, **wanted: Any) -> list[Any]:
         with self._connection.con.cursor() as cursor:
@@ -283,6 +282,13 @@ def _picked_from(view: _Relation) -> int | None:
     read = {int(oid) for oid in re.findall(r":relid (\d+)", tree)} - {0, view.oid}
     plain = set(parts) <= PICKING and all(parts.count(part) == 1 for part in ONCE)
     return read.pop() if plain and len(read) == 1 else None
+
+
+def _renames(view: _Relation, table: _Relation) -> bool:
+    """Whether a view shows a column under another name: a unit is known by its name."""
+    here, there = ({number: name for number, name, *_ in one.columns or ()} for one in (view, table))
+    shown = re.findall(r":resno (\d+) .*? :resorigtbl (\d+) :resorigcol (\d+)", view.tree or "")
+    return any(int(oid) != table.oid or here.get(int(mine)) != there.get(int(theirs)) for mine, oid, theirs in shown)
 
 
 def _check_rows(relation: _Relation, *, hidden: bool) -> None:

@@ -17,13 +17,13 @@ import pyarrow
 
 from .. import _validate
 from ..errors import Cancelled, EngineFailed, InvalidDeclaration, NotAllowed
-from .declaration import Column, Declaration, Table
+from .declaration import Column, Declaration, KeyPath, Table
 from .dialect import Dialect, Value
 from .draft import declared_type
 from .emitter import PRIME, Emitter
-from .files import Opened
+from .files import Held
 from .job import TICK, Job
-from .origins import Origin, check_origins
+from .origins import Seen, another_source, check_origins
 from .statement import Statement, check_library, stated
 from .tally import Tally
 
@@ -47,10 +47,13 @@ class Source(Dialect, ABC):
     def __init__(self, declared: Declaration) -> None:
         check_library()
         self.declared = declared
-        self._files = Opened()
         self._forked = False
         self._begin()
         self._by_row_id = any(table.row_id for table in declared.tables.values())
+        self._tables: dict[str, Value] = {}
+        # What each table was read from when it was first opened; files of theirs that are held until the end.
+        self._seen: dict[str, Seen] = {}
+        self._held = Held()
         # What was written lately, by the tally, which is held so that nothing else takes its identity.
         self._queries: dict[int, tuple[Tally, Value]] = {}
         self._statements: WeakKeyDictionary[Value, Statement] = WeakKeyDictionary()
@@ -68,7 +71,7 @@ class Source(Dialect, ABC):
     # What an engine has to give
 
     @abstractmethod
-    def table(self, table: Table) -> Value:
+    def opened(self, table: Table) -> Value:
         """Return Ibis's table behind a declared one; it reads no row.
 
         What a source names is looked up in the engine's catalogue, or opened by a reader of ours: no text of the
@@ -80,8 +83,13 @@ class Source(Dialect, ABC):
         """
 
     @abstractmethod
-    def origins(self, table: Table) -> frozenset[Origin]:
-        """Return what a declared table that can be opened is read from."""
+    def seen(self, table: Table) -> Seen:
+        """Look up what a declared table is read from now; it reads no row.
+
+        Raises:
+            InvalidDeclaration: It is there, and cannot be read safely.
+            Exception: There is no such table, or it cannot be looked up.
+        """
 
     @abstractmethod
     def found(self, table: Table) -> str | None:
@@ -130,6 +138,19 @@ class Source(Dialect, ABC):
 
     # What all of them do
 
+    def table(self, table: Table) -> Value:
+        """Return Ibis's table behind a declared one, which is opened once; it reads no row.
+
+        Raises:
+            InvalidDeclaration: It is there, and cannot be read safely.
+            LookupError: There is no such table.
+        """
+        if table.name not in self._tables:
+            if table.name not in self._seen:  # a forked process, which opens it again, believes what its parent saw
+                self._seen[table.name] = self.seen(table)
+            self._tables[table.name] = self.opened(table)
+        return self._tables[table.name]
+
     def listed(self, values: tuple[Any, ...], kind: Any) -> Value:
         """As a small table of our own, which the same values always share."""
         name = f"sitr_list_{hashlib.sha256(repr((values, kind)).encode()).hexdigest()[:32]}"
@@ -137,6 +158,9 @@ class Source(Dialect, ABC):
 
     def close(self) -> None:
         """Give the connection back, if it is ours: to close that of a parent process would do harm."""
+        self._tables.clear()
+        self._seen.clear()
+        self._held.close()
         if not self._forked:
             self.disconnect()
 
@@ -152,7 +176,7 @@ class Source(Dialect, ABC):
         with self._renewing:
             if self._forked:
                 _parents.append(self._connection)
-                self._queries = {}
+                self._queries, self._tables = {}, {}
                 self.renew()
                 self._forked = False
 
@@ -171,7 +195,7 @@ class Source(Dialect, ABC):
             schema = self._schema(table)
             for column in table.columns.values():
                 _check_column(table, column, schema)
-        check_origins(self.declared.tables, self.origins)
+        check_origins(self.declared.tables, self._seen)
 
     def statement(self, query: Value) -> Statement:
         """Return what a query is in the engine's words; one that is kept is written, and read again, once.
@@ -200,11 +224,40 @@ class Source(Dialect, ABC):
 
         Raises:
             EngineFailed: It cannot run, or its text does not say what is meant.
-            InvalidDeclaration: A file is not the one that was opened.
+            InvalidDeclaration: A table that it reads is not the one that was opened.
         """
-        self._files.check()
+        self._connected()
+        self._check_sources(tally)
         statement = self.statement(self._written(tally, _key(1) if self._by_row_id else None))
         self.guarded(lambda: self.fetch(statement.on_empty_tables))
+
+    def _check_sources(self, tally: Tally) -> None:
+        """Look up again what a tally reads: a name may have been given to another file, or to another table, since.
+
+        Privacy: budgets and units were compared by what was read when the database was opened (0018).
+        """
+        with self._turn:
+            for table in self._read_by(tally):
+                before, now = self._seen[table.name], self._seen_now(table)
+                if now is None or now.itself != before.itself:
+                    raise another_source(table)
+                if now.origins != before.origins:  # such as a partition that was attached
+                    check_origins(self.declared.tables, {**self._seen, table.name: now})
+                self._seen[table.name] = now
+
+    def _read_by(self, tally: Tally) -> list[Table]:
+        """The tables of a tally that are open already, and those through which they find their units."""
+        tables = [self.declared.tables[name] for name in tally.relation.tables()]
+        names = {table.name for table in tables} | {
+            table.unit.table for table in tables if isinstance(table.unit, KeyPath)
+        }
+        return [self.declared.tables[name] for name in names if name in self._seen]
+
+    def _seen_now(self, table: Table) -> Seen | None:
+        try:
+            return self.seen(table)
+        except Exception:  # gone, or no longer what it was: what is said of it may quote it
+            return None
 
     def run(self, tally: Tally, *, unsafe_key: int | None = None) -> Any:
         """Answer a tally exactly, as an Arrow table with a row for each group that occurs.
@@ -244,7 +297,7 @@ class Source(Dialect, ABC):
     def refusal(self, table: Table) -> InvalidDeclaration | None:
         """Return why a table would not be opened, as far as the catalogue tells; its columns are not looked at."""
         try:
-            self.origins(table)
+            self.seen(table)
         except InvalidDeclaration as error:
             return error
         except Exception:

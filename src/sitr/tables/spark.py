@@ -24,9 +24,9 @@ from .arrow import parquet_of
 from .cells import values_of
 from .declaration import Declaration, Table
 from .dialect import WIDE, Value
-from .files import FILES, head_of, is_file, is_parquet
+from .files import FILES, head_of, is_file, is_parquet, written
 from .lines import END, LONGEST_LINE, MARK, NO_TEXT, QUOTE, Lines, columns_of, separator_of
-from .origins import Origin, origins_of_files, path_within, refused_view
+from .origins import Origin, Seen, cluster_of, origins_of_files, path_within, refused_view
 from .source import Source, not_after_fork
 from .statement import Statement
 
@@ -84,12 +84,10 @@ class Spark(Source):
 
     def __init__(self, declared: Declaration) -> None:
         super().__init__(declared)
-        self._session = _session(declared.address or DEFAULT)
+        self._session = _session(declared.address)
         self._connection = ibis.pyspark.connect(self._session)
         self._group = f"sitr-{next(_numbers)}"
-        self._tables: dict[str, Value] = {}
         self._views: list[str] = []
-        self._origins: dict[str, frozenset[Origin]] = {}
         self._seed = 0
 
     @property
@@ -97,29 +95,48 @@ class Spark(Source):
         """Of Spark."""
         return str(self._session.version)
 
-    def table(self, table: Table) -> Value:
+    def opened(self, table: Table) -> Value:
         """The files, or the table of the catalog."""
-        if table.name not in self._tables:
-            self._tables[table.name] = self._opened(table)
-        return self._tables[table.name]
-
-    def _opened(self, table: Table) -> Value:
         if not is_file(table.source):
             return self._catalogued(table)
-        if "://" in table.source:  # of a file system that Spark alone reaches, by its own patterns
-            frame = self._read(table.source, table.source)
-            self._files.keep(table.source, lambda: self._stored(self._read(table.source, table.source)))
-            head = None
+        if _is_far(table):
+            frame, head = self._read(table.source, table.source), None
         else:
-            path = self.declared.folder.resolve() / table.source
-            files = parquet_of(path).files if is_parquet(table.source) else [str(path)]
+            path, files = self._path(table), self._files(table)
             frame = self._read(table.source, *map(_no_pattern, files))
-            if len(frame.inputFiles()) != len(files):  # it leaves out names that begin with _ or a dot
+            read = frame.inputFiles()
+            # It leaves out names that begin with _ or a dot, and may look for the others on a file system of its own.
+            if len(read) != len(files) or _origins(read) != origins_of_files(files):
                 raise InvalidDeclaration(f"Spark does not read all files of {path.name}.", do="give them other names.")
-            self._files.keep(str(path), lambda: (head_of(path), self._stored(frame)))
             head = None if is_parquet(table.source) else Lines(path).head
-        self._origins[table.name] = _origins(frame.inputFiles())
         return self._view(frame) if is_parquet(table.source) else self._lines(frame, table, head)
+
+    def _path(self, table: Table) -> Path:
+        return self.declared.folder.resolve() / table.source
+
+    def _files(self, table: Table) -> list[str]:
+        path = self._path(table)
+        return list(parquet_of(path).files) if is_parquet(table.source) else [str(path)]
+
+    def seen(self, table: Table) -> Seen:
+        """The files, none of which may be written on, since Spark remembers how long they are; or the table."""
+        if not is_file(table.source):
+            return self._seen_in_catalogue(table)
+        if _is_far(table):
+            frame = self._read(table.source, table.source)
+            origins = _origins(frame.inputFiles())
+            return Seen((self._stored(frame), origins), origins)
+        path, files = self._path(table), self._files(table)
+        if not is_parquet(table.source):
+            self._held.check(path)
+        return Seen((head_of(path), written(files)), origins_of_files(files))
+
+    def _seen_in_catalogue(self, table: Table) -> Seen:
+        named, about = self._described(table)
+        frame, place = self._refreshed(_quoted(named)), about["Location"]
+        names = tuple(about[part].lower() for part in ("Catalog", "Database", "Table"))
+        files = _origins([*frame.inputFiles(), place])  # the place may not be there yet
+        return Seen((names, _leading_to(place), frame.schema), files | {("table", *names), ("place", place)})
 
     def _read(self, source: str, *paths: str) -> Any:
         if is_parquet(source):
@@ -137,43 +154,39 @@ class Spark(Source):
         return found, frame.schema
 
     def _catalogued(self, table: Table) -> Value:
+        named, _ = self._described(table)
+        catalog, database, name = named
+        made = self._connection.table(name, database=(catalog, database))
+        return _zoned(made, self._session.table(_quoted(named)).schema)
+
+    def _described(self, table: Table) -> tuple[list[str], dict[str, str]]:
         """A table of the catalogue, by its full name: Spark would also look for files, and for views of the session."""
         parts = table.source.split(".")
         if len(parts) > 3 or not all(re.fullmatch(r"\w+", part) for part in parts):
             raise LookupError
-        catalog, database, name = [self._session.catalog.currentCatalog(), DATABASE][: 3 - len(parts)] + parts
-        full = f"`{catalog}`.`{database}`.`{name}`"
-        about = _described(self._session.sql(f"DESCRIBE TABLE EXTENDED {full}").collect())
+        named = [self._session.catalog.currentCatalog(), DATABASE][: 3 - len(parts)] + parts
+        about = _described(self._session.sql(f"DESCRIBE TABLE EXTENDED {_quoted(named)}").collect())
         if about.get("Type") == "VIEW":
-            raise refused_view(name)
+            raise refused_view(parts[-1])
         if about.get("Provider", "").lower() not in KEPT_BY:
             raise InvalidDeclaration(
-                f"{name} is not kept as {', '.join(KEPT_BY)}.",
+                f"{parts[-1]} is not kept as {', '.join(KEPT_BY)}.",
                 why="of what is read as text, or from another server, one row may make a release fail.",
                 do="copy it: CREATE TABLE ... USING parquet AS SELECT * FROM ...",
             )
-        frame = self._session.table(full)
-        names = [about[part].lower() for part in ("Catalog", "Database", "Table")]
-        files, place = _origins([*frame.inputFiles(), about["Location"]]), about["Location"]  # it may not be there yet
-        self._origins[table.name] = files | {("table", *names), ("place", place)}
-        self._files.keep(full, lambda: self._refreshed(full).schema)
-        return _zoned(self._connection.table(name, database=(catalog, database)), frame.schema)
+        return named, about
 
     def _refreshed(self, name: str) -> Any:
         """A table as it is now: Spark remembers its files, and would miss one that was replaced."""
         self._session.catalog.refreshTable(name)
         return self._session.table(name)
 
-    def origins(self, table: Table) -> frozenset[Origin]:
-        """The files, those of a table of the catalogue too, and its name."""
-        return self._origins[table.name]
-
     def found(self, table: Table) -> str | None:
-        """The files, or the name of the table in the catalogue."""
+        """The files, or the name of the table in the catalogue, and where it is kept unless that is on this machine."""
         if not is_file(table.source):
-            names = next(one for one in self._origins[table.name] if one[0] == "table")
-            return ".".join(map(str, names[1:]))
-        if "://" in table.source:
+            names, place, _ = self._seen[table.name].itself
+            return _found_in_catalogue(names, place)
+        if _is_far(table):
             return table.source
         return path_within(self.declared.folder, os.path.realpath, table.source)
 
@@ -256,8 +269,36 @@ class Spark(Source):
         """Forget the tables; the context stays, since it may not be ours, and takes long to start."""
         for name in self._views:
             self._session.catalog.dropTempView(name)
-        self._tables.clear()
         self._views.clear()
+
+
+def _is_far(table: Table) -> bool:
+    """Whether a source is of a file system that Spark alone reaches, by its own patterns."""
+    return "://" in table.source
+
+
+def _found_in_catalogue(names: tuple[str, ...], place: str) -> str:
+    """The name of a table, and where its rows are: two clusters may call theirs alike, and be reached alike.
+
+    Example:
+        >>> _found_in_catalogue(("spark_catalog", "default", "visits"), "hdfs://data.example/visits")
+        'spark_catalog.default.visits at hdfs://data.example/visits'
+        >>> _found_in_catalogue(("spark_catalog", "default", "visits"), "/data/visits")
+        'spark_catalog.default.visits'
+    """
+    kept = "" if os.path.isabs(place) else f" at {re.sub('//[^/@]*:[^/@]*@', '//', place)}"  # no user, no password
+    return f"{'.'.join(names)}{kept}"
+
+
+def _quoted(names: list[str]) -> str:
+    """The full name of a table, for which Spark looks in the catalogue alone."""
+    return ".".join(f"`{name}`" for name in names)
+
+
+def _leading_to(place: str) -> str:
+    """Where a table of the catalogue is kept, behind links of this machine; its folder may be written anew."""
+    path = urlsplit(place)
+    return os.path.realpath(url2pathname(path.path)) if path.scheme in ("", "file") else place
 
 
 def _no_pattern(path: str) -> str:
@@ -319,7 +360,7 @@ def _signed(frame: Any) -> Any:
     return frame.cast(pyarrow.schema([(field.name, kinds.get(str(field.type), field.type)) for field in frame.schema]))
 
 
-def _session(master: str) -> Any:
+def _session(address: str) -> Any:
     if importlib.util.find_spec("pyspark") is None:
         raise MissingExtra("tables in Spark need pyspark.", do="pip install 'sitr[spark]', and Java 17 or later.")
     from pyspark.sql import SparkSession
@@ -330,7 +371,8 @@ def _session(master: str) -> Any:
         _connected_by.add(os.getpid())
         running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
         if running is None or running._sc._jsc is None:
-            running = _started(master)
+            running = _started(address or DEFAULT)
+        _check_master(running, address)
         _check_attempts(running)
         running.sparkContext.setLogLevel("OFF")  # its log quotes values where a task fails
         session = running.newSession()
@@ -366,6 +408,17 @@ def _started(master: str) -> Any:
         if main:
             signal.signal(signal.SIGINT, handler)
     raise InvalidDeclaration(f"connection.address: Spark cannot be started at {master!r}.")
+
+
+def _check_master(session: Any, address: str) -> None:
+    """Refuse a context of another cluster than is declared: the book would name tables that were not read."""
+    master = str(session.sparkContext.master)
+    if address and cluster_of(master) != cluster_of(address):
+        raise InvalidDeclaration(
+            f"connection.address is {address}, and this process has a Spark that runs at {master}.",
+            why="a table of that name may be another one there.",
+            do="stop that one, or leave the address out to use what is running.",
+        )
 
 
 def _check_attempts(session: Any) -> None:
