@@ -141,8 +141,11 @@ def test_importing_the_command_line_is_light():
     assert (heavy | rooms).isdisjoint(loaded)
 
 
-def test_python_m_runs_it():
-    command = [sys.executable, "-m", "sitr.cli", "account", "laplace(2)", "--delta", "0", "--json"]
+@pytest.mark.parametrize("module", ["sitr", "sitr.cli"])
+def test_python_m_runs_it(module):
+    command = [sys.executable, "-m", module, "account", "laplace(2)", "--delta", "0", "--json"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(result.stdout)["answers"][0]["epsilon"]["upper"] == 0.5
     assert result.stderr == ""
+    told = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("Usage: sitr ")
