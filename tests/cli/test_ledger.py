@@ -200,6 +200,38 @@ def test_show_says_what_was_asked(tmp_path):
         assert not any(secret in text for secret in SECRETS)
 
 
+def test_releases_are_readable_at_80_columns_and_whole_without_a_terminal(tmp_path):
+    declaration = make_clinic(tmp_path)
+    assert run("budget", "begin", declaration).exit_code == 0
+    long = f"{COUNT} HAVING n > 10 ORDER BY n DESC LIMIT 2"
+    for question, purpose in ((COUNT, "audit"), (long, "audit")):
+        ask = ("--epsilon", "0.1", "--analyst", "amina", "--purpose", purpose, "--yes")
+        assert run("query", declaration, question, *ask).exit_code == 0
+    (first, second) = run_json("ledger", "show", declaration)["releases"]
+    narrow = run("ledger", "show", declaration, env={"COLUMNS": "80"}).stdout.partition("head")[2].splitlines()
+    assert max(map(len, narrow)) <= 80
+    begun = [line for line in narrow if line.strip().startswith("20")]
+    assert [line.split()[0] for line in begun] == [first["at"][:16], second["at"][:16]]
+    assert all("SELECT" in line and "…" in line for line in begun)
+    for environment in ({"COLUMNS": None}, {"COLUMNS": "250"}):
+        shown = run("ledger", "show", declaration, env=environment).stdout
+        (line,) = [line for line in shown.splitlines() if long in line]
+        for word in (second["at"][:16], "amina", "audit", "ε = 0.1", "clinic: 80.0 %; clinic/purpose/audit: 73.3 %"):
+            assert word in line
+    entries = run("ledger", "show", "--entries", declaration, env={"COLUMNS": "80"}).stdout
+    assert f" {first['at'][:16]} " in entries
+    assert max(map(len, entries.partition("head")[2].splitlines())) <= 80
+
+
+def test_nobody_said_what_for(book):
+    shown = run("ledger", "show", "--ledger", book).stdout
+    assert ("what for" in shown, "question" in shown) == (False, True)
+    with opened(book) as ledger:
+        ledger.reserve("clinic", Laplace(noise_multiplier=40), analyst="badr", purpose="teaching")
+    assert "what for" in run("ledger", "show", "--ledger", book).stdout
+    assert "what for" in run("ledger", "show", "--last", "0", "--ledger", book).stdout
+
+
 def test_show_only_the_last_releases(book):
     assert [one["operation"] for one in run_json("ledger", "show", "--ledger", book)["releases"]] == ["q-1", "q-2"]
     (last,) = run_json("ledger", "show", "--last", "1", "--ledger", book)["releases"]

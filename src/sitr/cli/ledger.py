@@ -78,9 +78,9 @@ def show(last: int, raw: bool, which: Named, anchor: Path | None, as_json: bool)
         return
     print_rows([("ledger", book.id), ("place", book.store.place), ("entries", str(head.seq)), ("head", str(head))])
     if raw:
-        print_table(("", "time", "kind", "operation", "analyst", ""), [_line(entry) for entry in entries])
+        print_table(("", "when", "kind", "operation", "analyst", "says"), list(map(_line, entries)), whole="when")
     else:
-        print_table(("when", "who", "what for", "question", "price", "left"), [_release(line) for line in lines])
+        _print_releases(lines)
 
 
 @ledger.command()
@@ -246,8 +246,19 @@ def _entries(book: Ledger, until: int, after: int = 0) -> list[Entry]:
     return list(itertools.takewhile(lambda entry: entry.seq <= until, book.entries(after)))
 
 
-def _release(line: Line) -> tuple[str, ...]:
-    return line.at[:16], line.analyst, line.purpose, line.short, line.price, line.room
+def _print_releases(lines: list[Line]) -> None:
+    """A line per release; where nobody said what for, that column leaves its room to others."""
+    columns = {
+        "when": [line.at[:16] for line in lines],
+        "who": [line.analyst for line in lines],
+        "what for": [line.purpose for line in lines],
+        "question": [line.short for line in lines],
+        "price": [line.price for line in lines],
+        "left": [line.room for line in lines],
+    }
+    if lines and not any(columns["what for"]):
+        del columns["what for"]
+    print_table(tuple(columns), list(zip(*columns.values(), strict=True)), whole="when", cut="question")
 
 
 def _line(entry: Entry) -> tuple[str, ...]:
@@ -272,9 +283,9 @@ def _budget_words(record: dict[str, Any]) -> str:
 
 
 def _terms_words(record: dict[str, Any]) -> str:
-    reason = f"{record['reason']}; " if "reason" in record else ""
+    said = [*([record["reason"]] if "reason" in record else []), *record["changes"]]
     by = f"{record['name']}, by {record['declaration']} version {record['version']}"
-    return f"{by}: {reason}{'; '.join(record['changes'])}"
+    return f"{by}: {'; '.join(said)}" if said else by
 
 
 def _migrate_words(record: dict[str, Any]) -> str:

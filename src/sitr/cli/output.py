@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ..query.explanation import Explanation
 
 HIGH_EPSILON = 5.0
+WIDE = 10**5  # characters of a line, where there is no terminal that would break it
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON with exact values.")
 
@@ -57,13 +59,19 @@ def print_rows(rows: list[tuple[str, str]]) -> None:
         click.echo(f"{name:<{width}}  {text}")
 
 
-def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]], *, numbers: int = 0) -> None:
+def print_table(
+    columns: tuple[str, ...], rows: list[tuple[str, ...]], *, numbers: int = 0, whole: str = "", cut: str = ""
+) -> None:
     """Print a table; what people wrote into it is printed as it is, and can do nothing to a terminal.
+
+    On a narrow terminal cells are broken into lines. Where there is none, every row is one line.
 
     Args:
         columns: The head.
         rows: The cells.
         numbers: How many of the last columns stand on the right.
+        whole: The column that is never broken, such as that of dates.
+        cut: The column that is cut where there is no room for it, in place of being broken.
 
     Example:
         >>> print_table(("budget", "left"), [("clinic", "100 %")])
@@ -76,13 +84,21 @@ def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]], *, number
     from rich import box
     from rich.console import Console
     from rich.table import Column, Table
+    from rich.text import Text
 
-    table = Table(*(Column(name, overflow="fold") for name in columns), box=box.SIMPLE_HEAD)
+    heads = (Column(name, overflow="fold", no_wrap=name == whole != "") for name in columns)
+    table = Table(*heads, box=box.SIMPLE_HEAD)
     for column in table.columns[len(columns) - numbers :]:
         column.justify = "right"
     for row in rows:
-        table.add_row(*(_printable(cell) for cell in row))
-    Console(highlight=False, markup=False, emoji=False).print(table)
+        cells = zip(columns, map(_printable, row), strict=True)
+        # A column that wraps gives way to others: that its text is one line is said of the text, and not of the column.
+        made = (Text(cell, no_wrap=True, overflow="ellipsis") if name == cut != "" else cell for name, cell in cells)
+        table.add_row(*made)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDE
+    console.print(table)
 
 
 def on_terminal() -> bool:
