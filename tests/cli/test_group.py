@@ -63,6 +63,13 @@ def test_a_command_has_help(name):
     assert (LEAVES | main.commands)[name].help
 
 
+@pytest.mark.parametrize("group", ["", *GROUPS])
+def test_summaries_of_commands_are_not_cut(group):
+    told = run(*group.split(), "--help", env={"COLUMNS": "80"}).stdout.partition("Commands:\n")[2]
+    assert told.count("\n") == len((main.commands[group] if group else main).commands)
+    assert "..." not in told
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_takes_json(name):
     assert any("--json" in parameter.opts for parameter in LEAVES[name].params)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..tables.draft import Draft
 
 
-@click.command()
+@click.command(short_help="Draft a declaration from a database or a file.")
 @click.argument("declaration", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--from", "source", help="A file of DuckDB, a Parquet or CSV file, or postgresql://user@host/database.")
 @click.option("--types", help="Of the columns of a CSV file: patient=integer,cost=float,region=string.")

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -60,7 +60,12 @@ def print_rows(rows: list[tuple[str, str]]) -> None:
 
 
 def print_table(
-    columns: tuple[str, ...], rows: list[tuple[str, ...]], *, numbers: int = 0, whole: str = "", cut: str = ""
+    columns: tuple[str, ...],
+    rows: list[tuple[str, ...]],
+    *,
+    numbers: int = 0,
+    whole: str | None = None,
+    cut: str | None = None,
 ) -> None:
     """Print a table; what people wrote into it is printed as it is, and can do nothing to a terminal.
 
@@ -70,7 +75,7 @@ def print_table(
         columns: The head.
         rows: The cells.
         numbers: How many of the last columns stand on the right.
-        whole: The column that is never broken, such as that of dates.
+        whole: The column that is not broken, such as that of dates; unless it would take a third of the room.
         cut: The column that is cut where there is no room for it, in place of being broken.
 
     Example:
@@ -83,21 +88,22 @@ def print_table(
     """
     from rich import box
     from rich.console import Console
-    from rich.table import Column, Table
+    from rich.table import Table
     from rich.text import Text
 
-    heads = (Column(name, overflow="fold", no_wrap=name == whole != "") for name in columns)
-    table = Table(*heads, box=box.SIMPLE_HEAD)
-    for column in table.columns[len(columns) - numbers :]:
-        column.justify = "right"
-    for row in rows:
-        cells = zip(columns, map(_printable, row), strict=True)
-        # A column that wraps gives way to others: that its text is one line is said of the text, and not of the column.
-        made = (Text(cell, no_wrap=True, overflow="ellipsis") if name == cut != "" else cell for name, cell in cells)
-        table.add_row(*made)
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE
+    table = Table(box=box.SIMPLE_HEAD)
+    for at, name in enumerate(columns):
+        kept = name == whole and all(len(row[at]) <= console.width / 3 for row in rows)
+        side: Literal["left", "right"] = "right" if at >= len(columns) - numbers else "left"
+        table.add_column(name, overflow="fold", no_wrap=kept, justify=side)
+    for row in rows:
+        cells = zip(columns, map(_printable, row), strict=True)
+        # A column that wraps gives way to others: that its text is one line is said of the text, and not of the column.
+        made = (Text(cell, no_wrap=True, overflow="ellipsis") if name == cut else cell for name, cell in cells)
+        table.add_row(*made)
     console.print(table)
 
 

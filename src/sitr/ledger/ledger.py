@@ -10,12 +10,12 @@ from typing import Any
 
 from .. import _validate
 from ..accounting import Event
-from ..errors import AlreadyAnswered, InvalidArgument, LedgerDamaged, NotPermitted
+from ..errors import AlreadyAnswered, LedgerDamaged, NotPermitted
 from .address import store_at
 from .anchor import hold_to, write_mark
 from .answer import Answer, stored_answer
 from .asked import Asked
-from .budget import Budget, check_share, key, keys
+from .budget import Budget, key
 from .budgets import Budgets
 from .declaration import declare
 from .entry import Entry, Head
@@ -163,12 +163,8 @@ class Ledger:
             >>> ledger.remaining("clinic", analyst="amina").value
             0.25
         """
-        if not isinstance(budget, Budget):
-            raise InvalidArgument(f"{type(budget).__name__} is not a budget.", do="Budget(epsilon=1.0).")
         name = key(dataset, analyst=analyst, purpose=purpose)
-        if name != dataset:
-            check_share(self.budget(dataset), budget)
-        self._marked(make_promise(self.store, name, budget))
+        self._marked(make_promise(self.store, self._budgets, name, budget))
 
     def raise_budget(
         self, dataset: str, budget: Budget, *, reason: str, analyst: str | None = None, purpose: str | None = None
@@ -318,10 +314,7 @@ class Ledger:
             >>> {name: one.remaining.value for name, one in ledger.left_for("clinic", analyst="amina").items()}
             {'clinic': 1.0, 'clinic/analyst/amina': 0.5}
         """
-        asked = [key(one) for one in ([datasets] if isinstance(datasets, str) else datasets)]
-        purpose = None if purpose is None else _validate.name("purpose", purpose)
-        names = keys(asked, _validate.name("analyst", analyst), purpose)
-        return self._budgets.paying(asked, names)
+        return self._budgets.left_for([datasets] if isinstance(datasets, str) else datasets, analyst, purpose)
 
     def standings(self, names: Iterable[str]) -> dict[str, Standing]:
         """Return how budgets stand, by name, as far as they exist; in PostgreSQL, analysts do not see others' shares.

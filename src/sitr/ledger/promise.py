@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from ..errors import InvalidArgument, LedgerUnavailable
-from .budget import Budget
+from .budget import Budget, check_share
+from .budgets import Budgets
 from .entry import Entry, sealed
 from .keeper import Keeper
 from .store import Stale, Store, Unfit
 from .totals import Total
 
 
-def make_promise(store: Store, name: str, budget: Budget) -> Entry:
+def make_promise(store: Store, budgets: Budgets, name: str, budget: Budget) -> Entry:
     """Write a new budget down, with the filters that are fixed for it now; see `Ledger.create_budget`."""
+    if not isinstance(budget, Budget):
+        raise InvalidArgument(f"{type(budget).__name__} is not a budget.", do="Budget(epsilon=1.0).")
+    dataset = name.partition("/")[0]
+    if name != dataset:
+        check_share(budgets.standing(dataset).budget, budget)
     keeper = Keeper.of(budget)
     new = Total(name, 1, keeper.to_json(), keeper.nothing, keeper.nothing)
     try:
