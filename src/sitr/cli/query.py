@@ -223,7 +223,8 @@ def _spent(answer: Answer, bill: Explanation | None) -> dict[str, Any]:
     if bill is None:
         return {"epsilon": None, "delta": None, "rho": None}
     target = bill.target
-    return {"epsilon": target.epsilon, "delta": target.delta if bill.plan.spends_delta else 0.0, "rho": target.rho}
+    delta = target.delta if bill.plan.spends_delta and target.rho is None else 0.0
+    return {"epsilon": target.epsilon, "delta": delta, "rho": target.rho}
 
 
 def _record(answer: Answer) -> dict[str, Any]:
