@@ -28,7 +28,7 @@ help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/$(READY) ## ask a small clinic, then tell how privacy loss adds up; files go to demo-output/
-	@$(BIN)/python -m sitr.cli demo --output demo-output
+	@$(BIN)/python -m sitr demo --output demo-output
 
 test: $(VENV)/$(READY) ## run all tests and doctests (PYTEST_ARGS="-k bracket" to choose)
 	@$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist loadgroup $(PYTEST_ARGS)

@@ -4,10 +4,10 @@ import math
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sitr.display import percent, reckoned, rounded_down, rounded_up, scientific
+from sitr.display import percent, reckoned, rounded_down, rounded_up, scientific, shortened
 from tests.accounting.helpers import law, logs
 
 positive = logs(1e-300, 1e300)
@@ -71,3 +71,13 @@ def test_a_hair_that_a_promise_allows_is_not_shown():
     assert percent(1.0 + 1e-12, spent=True) == "100 %"
     assert rounded_up(reckoned(0.5 * (1 + 2.0**-39), spent=True)) == "0.500"
     assert rounded_down(reckoned(0.3 - 2.0**-50, spent=False)) == "0.300"
+
+
+@law(300)
+@example("x" * 300, 1, 25)
+@given(st.text(max_size=300), st.integers(1, 100), st.integers(1, 100))
+def test_a_text_that_is_cut_twice_says_how_long_it_was_at_first(text, first, second):
+    cut = shortened(shortened(text, first), second)
+    assert cut.startswith(text[: min(first, second)])
+    assert cut == text or cut.count("characters in all") == 1
+    assert cut == text or cut.endswith(f"… ({len(text):,} characters in all)")

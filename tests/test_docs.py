@@ -3,16 +3,23 @@
 import os
 import random
 import re
+import shlex
 from datetime import date, timedelta
 from pathlib import Path
 
+import click
 import pytest
 
 import sitr
+from sitr.accounting import Laplace
 from sitr.cli import clinic as demo
+from sitr.cli import main
+from sitr.ledger import Budget, Ledger
+from sitr.ledger.keeper import Keeper
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDE, SQL = ROOT / "docs" / "queries.md", ROOT / "docs" / "sql.md"
+GUIDE, SQL, LEDGER = (ROOT / "docs" / f"{name}.md" for name in ("queries", "sql", "ledger"))
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 VALUE = r"(?:[\d.]+|True|False)"
 REGIONS = ("north", "south", "west", "")
 REASONS = ("fever", "check-up", "injury")
@@ -111,7 +118,55 @@ def test_the_programs_of_a_guide_print_what_it_says(name, capsys):
             assert said.rstrip(".") in told
 
 
-@pytest.mark.parametrize("guide", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda one: one.name)
+def test_the_other_programs_of_the_readme_print_what_it_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    programs = blocks("python", ROOT / "README.md")[1:]
+    assert len(programs) == 4
+    for text in programs:
+        exec(compile(text, "README.md", "exec"), {})
+        told = capsys.readouterr().out
+        for said in re.findall(rf"^print\(.*\)  # ({VALUE}(?: {VALUE})*)", text, re.MULTILINE):
+            assert said.rstrip(".") in told
+    assert told == "violation certified True\n"
+
+
+def test_the_guide_to_the_ledger_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with Ledger.open("book.db") as book:
+        book.create_budget("clinic", Budget(epsilon=1.0, delta=1e-6, unit="patient"))
+    names: dict[str, object] = {}
+    for text in blocks("python", LEDGER):
+        exec(compile(text, "ledger.md", "exec"), names)
+    assert all(re.fullmatch(r"-?\d+", line) for line in capsys.readouterr().out.splitlines())
+    names["ledger"].close()
+    assert main(["ledger", "verify", "--ledger", "book.db"], standalone_mode=False) is None
+
+
+def test_the_guide_to_the_ledger_says_how_many_releases_budgets_admit():
+    rows = re.findall(r"^\| ([\d.]+) \| (\d+) \| (\d+) \|$", LEDGER.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == 5
+    for epsilon, *admitted in rows:
+        for budget, count in zip((Budget(epsilon=1.0), Budget(epsilon=1.0, delta=1e-6)), admitted, strict=True):
+            release = Laplace(noise_multiplier=1 / float(epsilon))
+            assert Keeper.of(budget).filter.releases(release) == int(count)
+
+
+COMMANDS = [
+    line for guide in GUIDES for block in blocks("sh", guide) for line in block.splitlines() if line[:5] == "sitr "
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_of_guides_and_their_options_exist(line):
+    _, *words = shlex.split(line, comments=True)
+    command: click.Command = main
+    while isinstance(command, click.Group):
+        command = command.commands[words.pop(0)]
+    known = {name for option in command.params for name in option.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda one: one.name)
 def test_links_of_guides_lead_somewhere(guide):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", guide.read_text(encoding="utf-8")):
         assert (guide.parent / target).exists(), target

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
+CUT = re.compile(r"… \([0-9,]+ characters in all\)\Z")  # how a shortened text ends
 HAIR = 2.0**-38  # what a promise allows anyway (decision 0006): ε = 0.1 three times is 0.3, and 0.5 is no 0.501
 
 
@@ -62,11 +64,20 @@ def counted(count: int, what: str) -> str:
 def shortened(text: str, most: int) -> str:
     """Show the beginning of a text, and say how long it is, where it is longer than so many characters.
 
+    One that was shortened before goes on to say how long it was at first.
+
     Example:
         >>> shortened("SELECT 1", 10), shortened("SELECT " * 4, 10)
         ('SELECT 1', 'SELECT SEL… (28 characters in all)')
+        >>> shortened(shortened("SELECT " * 4, 10), 3)
+        'SEL… (28 characters in all)'
     """
-    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters in all)"
+    if len(text) <= most:
+        return text
+    before = CUT.search(text)
+    if before:
+        return text[: min(most, before.start())] + before[0]
+    return f"{text[:most]}… ({len(text):,} characters in all)"
 
 
 def scientific(value: float, *, up: bool | None = None) -> str:

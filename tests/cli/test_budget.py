@@ -134,6 +134,16 @@ def test_list(book):
     assert record["budgets"][0]["remaining"]["value"] == pytest.approx(0.65)
 
 
+def test_names_of_budgets_are_whole_at_80_columns(book):
+    with Ledger.open(f"sqlite:///{book}", create=False) as opened:
+        opened.create_budget("clinic", Budget(epsilon=0.5), purpose="the report")
+    for width in ("80", "100"):
+        listed = run("budget", "list", "--ledger", book, env={"COLUMNS": width}).stdout
+        for name in ("clinic/analyst/amina", "clinic/purpose/the report"):
+            assert f"  {name}  " in listed
+        assert all(len(line) <= int(width) for line in listed.splitlines() if not line.startswith("head"))
+
+
 def test_a_raise_is_a_dated_change_of_promise_in_every_report(book):
     result = run("budget", "raise", "clinic", "--epsilon", "2", "--reason", "second wave", "--ledger", book)
     assert result.exit_code == 0
@@ -165,8 +175,10 @@ def test_a_raise_keeps_what_is_not_said(tmp_path):
         (["clinic", "--epsilon", "2"], "Missing option '--reason'"),
         (["clinic", "--reason", "more"], "Say the new limit"),
         (["clinic", "--epsilon", "0.5", "--reason", "more"], "does not raise"),
-        (["clinic", "--rho", "2", "--reason", "more"], "a budget has one limit"),
+        (["clinic", "--epsilon", "2", "--rho", "2", "--reason", "more"], "a budget has one limit"),
         (["clinic", "--delta", "1e-6", "--reason", "more"], "a budget keeps its kind"),
+        (["clinic", "--rho", "2", "--reason", "more"], "a budget keeps its kind"),
+        (["amina", "--epsilon", "2", "--reason", "more"], "did you mean 'clinic/analyst/amina'?"),
         (["school", "--epsilon", "2", "--reason", "more"], "there is no budget 'school'"),
     ],
 )

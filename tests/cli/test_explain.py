@@ -89,7 +89,8 @@ def test_one_question(clinic, arguments):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((COUNT, *AMINA), 2, "a release has one price"),
+        ((COUNT, *AMINA), 2, "how much to spend is not said.\nWhy: a release has one price"),
+        ((COUNT, *AMINA), 2, "Do: pass --epsilon 0.1, or --rho 0.005; sitr explain says"),
         ((COUNT, "--epsilon", "1", "--error", "5", *AMINA), 2, "Say one of --epsilon"),
         ((COUNT, "--epsilon", "1", "--analyst", "eve"), 2, "Do: say who asks: --analyst NAME; the owner"),
         (("SELECT diagnosis FROM visits", "--epsilon", "1", *AMINA), 4, "NotAllowed"),

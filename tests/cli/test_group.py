@@ -63,6 +63,13 @@ def test_a_command_has_help(name):
     assert (LEAVES | main.commands)[name].help
 
 
+@pytest.mark.parametrize("group", ["", *GROUPS])
+def test_summaries_of_commands_are_not_cut(group):
+    told = run(*group.split(), "--help", env={"COLUMNS": "80"}).stdout.partition("Commands:\n")[2]
+    assert told.count("\n") == len((main.commands[group] if group else main).commands)
+    assert "..." not in told
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_takes_json(name):
     assert any("--json" in parameter.opts for parameter in LEAVES[name].params)
@@ -141,8 +148,11 @@ def test_importing_the_command_line_is_light():
     assert (heavy | rooms).isdisjoint(loaded)
 
 
-def test_python_m_runs_it():
-    command = [sys.executable, "-m", "sitr.cli", "account", "laplace(2)", "--delta", "0", "--json"]
+@pytest.mark.parametrize("module", ["sitr", "sitr.cli"])
+def test_python_m_runs_it(module):
+    command = [sys.executable, "-m", module, "account", "laplace(2)", "--delta", "0", "--json"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(result.stdout)["answers"][0]["epsilon"]["upper"] == 0.5
     assert result.stderr == ""
+    told = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("Usage: sitr ")

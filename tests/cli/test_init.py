@@ -20,7 +20,8 @@ def test_a_draft_of_a_database(tmp_path, database):
     path = tmp_path / "draft.toml"
     result = run("init", str(path), "--from", database, "--name", "clinic")
     assert result.exit_code == 0
-    assert "to fill in  tables.visits.unit" in result.stdout
+    assert "to fill in  tables.visits.unit\n" in result.stdout
+    assert "to fill in  tables.visits.max_rows_per_unit, unless each row is a unit\n" in result.stdout
     text = path.read_text(encoding="utf-8")
     assert 'name = "clinic"' in text
     assert 'address = "clinic.duckdb"' in text

@@ -132,7 +132,7 @@ def test_a_copy_is_made_and_put_back(tmp_path):
     assert record["head"] == run_json("ledger", "show", declaration)["head"]
     assert run("ledger", "verify", declaration).exit_code == 0
     (tmp_path / "book.db").unlink()
-    assert "No anchor was asked" in run("ledger", "restore", copy, "--ledger", declaration).stderr
+    assert "No anchor was given" in run("ledger", "restore", copy, "--ledger", declaration).stderr
 
 
 def test_an_analyst_of_a_server_sees_tables_and_releases_of_her_own(tmp_path):
@@ -198,6 +198,38 @@ def test_show_says_what_was_asked(tmp_path):
     assert f"by amina for audit: {asked}; ε = 0.1; 90.0 % left" in told
     for text in (shown, told, run("ledger", "export", *where).stdout):
         assert not any(secret in text for secret in SECRETS)
+
+
+def test_releases_are_readable_at_80_columns_and_whole_without_a_terminal(tmp_path):
+    declaration = make_clinic(tmp_path)
+    assert run("budget", "begin", declaration).exit_code == 0
+    long = f"{COUNT} HAVING n > 10 ORDER BY n DESC LIMIT 2"
+    for question, purpose in ((COUNT, "audit"), (long, "audit")):
+        ask = ("--epsilon", "0.1", "--analyst", "amina", "--purpose", purpose, "--yes")
+        assert run("query", declaration, question, *ask).exit_code == 0
+    (first, second) = run_json("ledger", "show", declaration)["releases"]
+    narrow = run("ledger", "show", declaration, env={"COLUMNS": "80"}).stdout.partition("head")[2].splitlines()
+    assert max(map(len, narrow)) <= 80
+    begun = [line for line in narrow if line.strip().startswith("20")]
+    assert [line.split()[0] for line in begun] == [first["at"][:16], second["at"][:16]]
+    assert all("SELECT" in line and "…" in line for line in begun)
+    for environment in ({"COLUMNS": None}, {"COLUMNS": "250"}):
+        shown = run("ledger", "show", declaration, env=environment).stdout
+        (line,) = [line for line in shown.splitlines() if long in line]
+        for word in (second["at"][:16], "amina", "audit", "ε = 0.1", "clinic: 80.0 %; clinic/purpose/audit: 73.3 %"):
+            assert word in line
+    entries = run("ledger", "show", "--entries", declaration, env={"COLUMNS": "80"}).stdout
+    assert f" {first['at'][:16]} " in entries
+    assert max(map(len, entries.partition("head")[2].splitlines())) <= 80
+
+
+def test_nobody_said_what_for(book):
+    shown = run("ledger", "show", "--ledger", book).stdout
+    assert ("what for" in shown, "question" in shown) == (False, True)
+    with opened(book) as ledger:
+        ledger.reserve("clinic", Laplace(noise_multiplier=40), analyst="badr", purpose="teaching")
+    assert "what for" in run("ledger", "show", "--ledger", book).stdout
+    assert "what for" in run("ledger", "show", "--last", "0", "--ledger", book).stdout
 
 
 def test_show_only_the_last_releases(book):
@@ -268,7 +300,7 @@ def test_a_whole_book_is_valid_and_not_anchored(book):
     result = run("ledger", "verify", "--ledger", book)
     assert result.exit_code == 0
     assert "verdict  valid: 7 entries\n" in result.stdout
-    assert "anchor   not anchored: that the end of the book was not cut off, nothing here can show\n" in result.stdout
+    assert "anchor   not anchored: entries that were cut off at the end would not be missed\n" in result.stdout
     assert "spent    clinic: 35.0 % of the budget\n" in result.stdout
     assert "spent    clinic/analyst/amina: 33.4 % of the budget\n" in result.stdout
     assert result.stderr == ""

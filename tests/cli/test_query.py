@@ -104,6 +104,11 @@ def test_a_price_in_rho(clinic, tmp_path):
     result = run("query", str(tmp_path / "rho.toml"), COUNT, "--rho", "0.1", *AMINA, input="y\n")
     assert result.exit_code == 0
     assert "Spend ρ = 0.1? 0.500 of ρ = 0.5 (clinic) left" in result.stderr
+    record = run_json("query", str(tmp_path / "rho.toml"), COUNT, "--rho", "0.1", *AMINA, "--yes")
+    kept = run_json("ledger", "show", str(tmp_path / "rho.toml"))["releases"]
+    for told in (record, *kept):  # a ρ has no δ of its own, whatever is declared
+        assert (told["epsilon"], told["delta"], told["rho"]) == (None, 0.0, 0.1)
+    assert "; ρ = 0.1; " in run("budget", "show", "clinic", "--ledger", str(tmp_path / "rho.toml")).stdout
 
 
 @pytest.mark.usefixtures("terminal")

@@ -24,6 +24,16 @@ def test_tables_columns_and_budgets(clinic):
     assert not any(secret in result.output for secret in SECRETS)
 
 
+def test_a_narrow_terminal_breaks_no_name_and_no_date(clinic):
+    shown = run("tables", clinic, env={"COLUMNS": "80"}).stdout
+    table = shown.partition("visits: ")[2].partition("\n")[2].partition("codes: ")[0]
+    assert max(map(len, table.splitlines())) <= 80
+    for word in ("column", "categories", "diagnosis", "decimal(8, 2)", "2026-12-31", "=cmd()"):
+        assert word in table
+    whole = run("tables", clinic, env={"COLUMNS": None}).stdout
+    assert "ε = 1 for one patient added or removed" in whole
+
+
 def test_what_is_left(clinic):
     run("budget", "begin", clinic)
     result = run("tables", clinic, env={"COLUMNS": "160"})

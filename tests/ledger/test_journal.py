@@ -64,7 +64,9 @@ def test_whatever_is_asked_can_be_kept(ledger, text):
     assert len(line.question) < LONGEST_QUESTION + 50
     assert line.price == "ρ = 0.125 at δ = 1e-09"
     if len(text) > LONGEST_QUESTION:
-        assert f"({len(text):,} characters in all)" in line.question
+        for told in (line.question, line.short):
+            assert f"({len(text):,} characters in all)" in told
+            assert told.count("characters in all") == 1
     assert len(line.short) < 200
     assert ledger.verify()
 

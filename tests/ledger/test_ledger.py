@@ -8,12 +8,10 @@ import pytest
 from sitr.accounting import ApproximateDP, Gaussian, Laplace, LossDistribution, PureDP, ZeroConcentrated
 from sitr.accounting.filters import MOST, WHOLE
 from sitr.errors import (
-    AlreadySpent,
     BudgetExceeded,
     IncompatibleAdjacency,
     InvalidArgument,
     NoSuchGuarantee,
-    NotPermitted,
     UnknownName,
 )
 from sitr.ledger import Budget, Ledger
@@ -204,54 +202,6 @@ def test_a_raise_keeps_what_blocks_spent_and_a_refund_gives_it_back_of_either_li
     assert ledger.verify().valid
 
 
-def test_a_raise_keeps_what_was_spent(clinic):
-    for _ in range(3):
-        ask(clinic)
-    clinic.raise_budget("clinic", Budget(epsilon=10), reason="ethics board")
-    assert spent(clinic) == pytest.approx(3)
-    assert spent(clinic) >= 3
-    assert clinic.budget("clinic").epsilon == 10
-    for _ in range(7):
-        ask(clinic)
-    with pytest.raises(BudgetExceeded):
-        ask(clinic)
-    for wrong in (Budget(epsilon=10), Budget(epsilon=9), Budget(rho=20), Budget(epsilon=12, unit="visit")):
-        with pytest.raises(InvalidArgument):
-            clinic.raise_budget("clinic", wrong, reason="no")
-    with pytest.raises(UnknownName):
-        clinic.raise_budget("school", Budget(epsilon=9), reason="none")
-    assert clinic.verify().valid
-
-
-def test_a_raise_keeps_the_order_that_was_fixed_in_advance(ledger):
-    ledger.create_budget("clinic", Budget(epsilon=1, delta=1e-6))
-    ask(ledger, event=Gaussian(noise_multiplier=20))
-    before = ledger.spent("clinic")
-    ledger.raise_budget("clinic", Budget(epsilon=2, delta=1e-6), reason="more")
-    after = ledger.spent("clinic")
-    assert after.value == pytest.approx(before.value)
-    assert after.value >= before.value * (1 - 1e-12)
-    assert ledger.verify().valid
-
-
-@pytest.mark.parametrize("blocks", [[], ["a"], ["a", "b"]])
-def test_a_refund_gives_back_what_never_started(ledger, blocks):
-    ledger.create_budget("clinic", Budget(epsilon=4, disjoint_by="ward"))
-    ask(ledger, blocks=["b"])
-    ledger.reserve("clinic", ONE, analyst="amina", operation="q", blocks=blocks)
-    ledger.raise_budget("clinic", Budget(epsilon=6, disjoint_by="ward"), reason="more")
-    ledger.refund("q", reason="the table was renamed")
-    assert spent(ledger) == pytest.approx(1)
-    assert spent(ledger) >= 1
-    with pytest.raises(AlreadySpent, match="was refunded"):
-        ledger.reserve("clinic", ONE, analyst="amina", operation="q", blocks=blocks)
-    with pytest.raises(NotPermitted):
-        ledger.refund("q", reason="again")
-    with pytest.raises(UnknownName):
-        ledger.refund("none", reason="none")
-    assert ledger.verify().valid
-
-
 # Connections
 
 
@@ -342,7 +292,7 @@ def test_the_same_question_is_known_again(clinic, monkeypatch):
     assert clinic.asked_before("clinic", ONE, **same | {"request": {"query": 2}}) is None
     assert clinic.asked_before("clinic", PureDP(epsilon=0.5), **same) is None
     ask(clinic)
-    monkeypatch.setattr("sitr.ledger.ledger.RECENT", 3)
+    monkeypatch.setattr("sitr.ledger.reservation.RECENT", 3)
     assert clinic.asked_before("clinic", ONE, **same) is None
 
 

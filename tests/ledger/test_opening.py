@@ -21,6 +21,12 @@ def test_a_book_that_must_be_there(fresh_durable):
         Ledger.open(url, expect="0" * 32)
 
 
+def test_a_book_that_was_known_and_is_gone_is_to_be_found_or_put_back(fresh_durable):
+    with pytest.raises(UnknownName, match=f"where '{'0' * 32}' should be") as refused:
+        Ledger.open(fresh_durable(), create=False, expect="0" * 32)
+    assert "sitr ledger restore" in refused.value.do
+
+
 def test_a_newer_form_is_refused_and_an_older_one_is_brought_forward(fresh_durable, monkeypatch):
     url, ran = fresh_durable(), []
     with Ledger.open(url) as ledger:

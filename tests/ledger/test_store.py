@@ -8,6 +8,7 @@ from sitr.errors import LedgerUnavailable
 from sitr.ledger import Budget, Ledger, schema
 from sitr.ledger.entry import Head
 from sitr.ledger.keeper import Keeper
+from sitr.ledger.replay import Replay
 from sitr.ledger.store import PAGE_SIZE, Stale, Unfit
 from sitr.ledger.totals import Total
 
@@ -128,7 +129,7 @@ def test_nothing_is_given_back_to_a_block_that_is_lost(ledger):
     """It would have used less than nothing, and could be charged for more than its limit."""
     ledger.create_budget("clinic", Budget(epsilon=8, disjoint_by="ward"))
     ledger.reserve("clinic", ONE, analyst="amina", operation="q", blocks=["a"])
-    charges = ledger._replayed().refunds("q")
+    charges = Replay.of(ledger.entries()).refunds("q")
     with ledger.store.transaction() as connection:
         connection.execute(delete(schema.block))
     with pytest.raises(LedgerUnavailable):
@@ -160,7 +161,7 @@ def test_budgets_are_told_by_name_in_order_and_no_others(clinic):
 def test_a_step_on_a_budget_that_was_changed_meanwhile_changes_nothing(clinic):
     (known,) = clinic.store.totals(["clinic"])
     clinic.reserve("clinic", ONE, analyst="amina", operation="q")
-    (charge,) = clinic._replayed().refunds("q")
+    (charge,) = Replay.of(clinic.entries()).refunds("q")
     clinic.raise_budget("clinic", Budget(epsilon=16), reason="more")
     before = clinic.store.all_totals()
     definition = Keeper.of(Budget(epsilon=32)).to_json()

@@ -41,6 +41,15 @@ def test_that_no_group_can_be_named_is_said_before():
         assert not any("can be named" in note for note in question.explain(epsilon=1.0).notes)
 
 
+def test_what_a_bound_cannot_help_is_not_advised():
+    with clinic.database() as database:
+        for table, advice in (("visits", "Bound the groups of a unit"), ("labs", "Declare the categories")):
+            database.learn(table, Facts(2, 6))
+            (note,) = database.table(table).group_by("ward").aggregate(n=sitr.count()).explain(epsilon=0.5).notes
+            assert f"there are about 2. {advice}" in note
+            assert ("max_groups_per_unit" in note) == (table == "visits")
+
+
 def test_a_count_beside_what_may_be_missing_is_remarked_on():
     with clinic.database() as database:
         visits = database.table("visits")

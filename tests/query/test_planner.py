@@ -172,7 +172,7 @@ def test_chosen_groups_need_a_delta_and_an_epsilon():
 @pytest.mark.parametrize(
     ("price", "message"),
     [
-        ({"epsilon": None, "rho": None}, "one price"), ({"epsilon": 1.0, "rho": 1.0}, "one price"),
+        ({"epsilon": None, "rho": None}, "how much to spend"), ({"epsilon": 1.0, "rho": 1.0}, "one price"),
         ({"epsilon": 0.0}, "epsilon=0"), ({"epsilon": -1.0}, "epsilon=-1"), ({"epsilon": math.nan}, "epsilon=nan"),
         ({"epsilon": math.inf}, "epsilon=inf"), ({"rho": 0.0}, "rho=0"), ({"epsilon": 1.0, "delta": 0.6}, "delta=0.6"),
         ({"epsilon": 1.0, "delta": -1e-9}, "delta="), ({"epsilon": "1"}, "epsilon='1'"),

@@ -189,6 +189,8 @@ COST = "tables.visits.columns.cost"
         (f"{VISITS}.max_rows_per_unit", None, ["tables.visits: max_rows_per_unit is not declared"]),
         (f"{VISITS}.max_rows_per_unit", 0, ["tables.visits: max_rows_per_unit=0"]),
         (f"{VISITS}.max_rows_per_unit", 1.5, ["tables.visits: max_rows_per_unit=1.5"]),
+        (f"{VISITS}.unit", "row", ["tables.visits: max_rows_per_unit says nothing where each row is a unit"]),
+        (f"{VISITS}.public", True, ["tables.visits: max_rows_per_unit says nothing where the table is public"]),
         (f"{VISITS}.max_row_per_unit", 1, ["tables.visits: 'max_row_per_unit' is not known"]),
         (f"{VISITS}.row_id", "id", ["tables.visits: 'id' is not among the columns"]),
         (f"{VISITS}.row_id", "cost", ["tables.visits: 'cost' is a float"]),

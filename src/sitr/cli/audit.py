@@ -60,7 +60,7 @@ def catalogue() -> list[Case]:
     ]
 
 
-@click.command()
+@click.command(short_help="Attack every mechanism that sitr ships, and report.")
 @click.option(
     "--samples",
     type=click.IntRange(100, 10**9),

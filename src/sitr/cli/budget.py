@@ -30,7 +30,7 @@ def budget() -> None:
     """
 
 
-@budget.command()
+@budget.command(short_help="Promise a limit on a dataset, or on a share of it.")
 @name_options
 @limit_options
 @click.option("--adjacency", type=click.Choice(ADJACENCIES), help="How neighbours differ; add_remove unless told.")
@@ -82,7 +82,7 @@ def _promise(book: Ledger, dataset: str, promise: Budget, holder: dict[str, str 
     _warn(promise)
 
 
-@budget.command()
+@budget.command(short_help="Make the book of a declaration, and its budgets.")
 @declaration_argument
 @as_json
 def begin(declaration: Path, as_json: bool) -> None:
@@ -102,7 +102,7 @@ def begin(declaration: Path, as_json: bool) -> None:
         print_json(about | {"budgets": records, "differences": others})
     else:
         print_rows([*about.items()])
-        print_table(("budget", "promise", "spent", "left", "changed"), [_line(record) for record in records])
+        _print_budgets(records)
     for other in others:
         click.echo(other, err=True)
 
@@ -173,11 +173,11 @@ def list_budgets(which: Named, anchor: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(about)
         return
-    print_table(("budget", "promise", "spent", "left", "changed"), [_line(record) for record in records])
+    _print_budgets(records)
     click.echo(place)
 
 
-@budget.command("raise")
+@budget.command("raise", short_help="Raise a budget, which weakens the promise.")
 @name_options
 @limit_options
 @click.option("--reason", required=True, help="Why; every report shows it, with the date.")
@@ -203,6 +203,8 @@ def raise_budget(
     changed: dict[str, Any] = {field: limit for field, limit in limits.items() if limit is not None}
     if not changed:
         raise click.UsageError("Say the new limit: --epsilon 2.")
+    if epsilon is not None or rho is not None:  # one takes the place of the other, which the book then refuses
+        changed = {"epsilon": epsilon, "rho": rho} | changed
     dataset, holder = named(name, analyst, purpose)
     with open_book(which, anchor) as book:
         promise = dataclasses.replace(book.budget(dataset, **holder), **changed)
@@ -211,7 +213,7 @@ def raise_budget(
         _warn(promise)
 
 
-@budget.command()
+@budget.command(short_help="Give an analyst's or a purpose's share other limits.")
 @name_options
 @limit_options
 @click.option("--reason", required=True, help="Why; every report shows it, with the date.")
@@ -312,6 +314,10 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
         changes = {how: changed[kind][of[kind]] for kind, how in WORDS.items()}
         records.append({**about, "spent": spent._asdict(), "remaining": left._asdict(), **changes})
     return records
+
+
+def _print_budgets(records: list[dict[str, Any]]) -> None:
+    print_table(("budget", "promise", "spent", "left", "changed"), list(map(_line, records)), whole="budget")
 
 
 def _line(record: dict[str, Any]) -> tuple[str, ...]:

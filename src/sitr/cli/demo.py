@@ -43,7 +43,7 @@ class Scene:
     rows: tuple[Row, ...]
 
 
-@click.command()
+@click.command(short_help="Ask a small made-up clinic, and draw how loss adds up.")
 @folder_option
 @click.option("--story", is_flag=True, help="Only how privacy loss adds up; no database is made.")
 @as_json

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..query.explanation import Explanation
 
 
-@click.command()
+@click.command(short_help="Say what a question would cost; nothing is read.")
 @declaration_argument
 @sql_options
 @asking_options

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..tables.draft import Draft
 
 
-@click.command()
+@click.command(short_help="Draft a declaration from a database or a file.")
 @click.argument("declaration", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--from", "source", help="A file of DuckDB, a Parquet or CSV file, or postgresql://user@host/database.")
 @click.option("--types", help="Of the columns of a CSV file: patient=integer,cost=float,region=string.")
@@ -52,10 +52,14 @@ def init(
             ("draft", str(declaration)),
             *(("table", f"{table.name}: {counted(len(table.columns), 'column')}") for table in drafted.tables),
             *(("left out", f"{name}: the draft says why") for name in drafted.refused),
-            *(("to fill in", place) for place in drafted.places),
+            *(("to fill in", _unless(place)) for place in drafted.places),
             ("then", f"sitr tables {declaration}, and sitr budget begin {declaration}"),
         ]
     )
+
+
+def _unless(place: str) -> str:
+    return f"{place}, unless each row is a unit" if place.endswith(".max_rows_per_unit") else place
 
 
 def _names_a_book(declaration: Path) -> bool:

@@ -45,7 +45,7 @@ PROVES = (
 )
 
 
-@click.group()
+@click.group(short_help="Read the book of releases, check it and copy it.")
 def ledger() -> None:
     """Read a ledger, check that it is whole, and write its end down elsewhere.
 
@@ -78,12 +78,12 @@ def show(last: int, raw: bool, which: Named, anchor: Path | None, as_json: bool)
         return
     print_rows([("ledger", book.id), ("place", book.store.place), ("entries", str(head.seq)), ("head", str(head))])
     if raw:
-        print_table(("", "time", "kind", "operation", "analyst", ""), [_line(entry) for entry in entries])
+        print_table(("", "when", "kind", "operation", "analyst", "says"), list(map(_line, entries)), whole="when")
     else:
-        print_table(("when", "who", "what for", "question", "price", "left"), [_release(line) for line in lines])
+        _print_releases(lines)
 
 
-@ledger.command()
+@ledger.command(short_help="Check the whole book; name the first bad entry.")
 @book_argument
 @ledger_option
 @click.option(
@@ -108,7 +108,7 @@ def verify(which: Named, anchor: Path | None, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@ledger.command()
+@ledger.command(short_help="Write out every entry, or a line per release.")
 @click.option(
     "--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True, help="Of the export."
 )
@@ -143,7 +143,7 @@ def export(form: str, output: Path | None, releases: bool, which: Named, anchor:
         click.echo(output)
 
 
-@ledger.command()
+@ledger.command(short_help="Write the end of the book down in a file elsewhere.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @ledger_option
 @as_json
@@ -161,7 +161,7 @@ def anchor(file: Path, which: Named, as_json: bool) -> None:
         print_rows([("ledger", book.id), ("head", str(head)), ("anchor", str(file)), ("note", PROVES)])
 
 
-@ledger.command()
+@ledger.command(short_help="Copy the book, and verify the copy.")
 @click.argument("destination", type=click.Path(dir_okay=False, path_type=Path))
 @book_options
 def backup(destination: Path, which: Named, anchor: Path | None, as_json: bool) -> None:
@@ -176,7 +176,7 @@ def backup(destination: Path, which: Named, anchor: Path | None, as_json: bool) 
     _tell_copy("copy", copy, as_json)
 
 
-@ledger.command()
+@ledger.command(short_help="Put a copy back where there is no book.")
 @click.argument("copy", type=EXISTING_FILE)
 @ledger_option
 @anchor_option
@@ -193,7 +193,7 @@ def restore(copy: Path, which: Named, anchor: Path | None, as_json: bool) -> Non
     made = backup.restore(copy, which.url, expect=which.expect, anchor=held, answers=which.answers)
     _tell_copy("book", made, as_json)
     if held is None:
-        click.echo("No anchor was asked: nothing shows whether this copy is the newest.", err=True)
+        click.echo("No anchor was given: nothing shows whether this copy is the newest.", err=True)
 
 
 def _tell_copy(what: str, copy: Copy, as_json: bool) -> None:
@@ -205,7 +205,7 @@ def _tell_copy(what: str, copy: Copy, as_json: bool) -> None:
         print_rows([*rows, ("answers", str(copy.answers)), ("note", copy.warning)])
 
 
-@ledger.command()
+@ledger.command(short_help="Give back what was charged and never started.")
 @click.argument("operation")
 @click.option("--reason", required=True, help="Why; it stays in the book.")
 @book_options
@@ -223,7 +223,7 @@ def refund(operation: str, reason: str, which: Named, anchor: Path | None, as_js
         print_rows([("refunded", operation), ("reason", reason), ("head", f"{head} of ledger {book.id}")])
 
 
-@ledger.command()
+@ledger.command(short_help="Let a role of PostgreSQL ask under its own name.")
 @click.argument("role")
 @ledger_option
 @as_json
@@ -246,8 +246,19 @@ def _entries(book: Ledger, until: int, after: int = 0) -> list[Entry]:
     return list(itertools.takewhile(lambda entry: entry.seq <= until, book.entries(after)))
 
 
-def _release(line: Line) -> tuple[str, ...]:
-    return line.at[:16], line.analyst, line.purpose, line.short, line.price, line.room
+def _print_releases(lines: list[Line]) -> None:
+    """A line per release; where nobody said what for, that column leaves its room to others."""
+    columns = {
+        "when": [line.at[:16] for line in lines],
+        "who": [line.analyst for line in lines],
+        "what for": [line.purpose for line in lines],
+        "question": [line.short for line in lines],
+        "price": [line.price for line in lines],
+        "left": [line.room for line in lines],
+    }
+    if lines and not any(columns["what for"]):
+        del columns["what for"]
+    print_table(tuple(columns), list(zip(*columns.values(), strict=True)), whole="when", cut="question")
 
 
 def _line(entry: Entry) -> tuple[str, ...]:
@@ -272,9 +283,9 @@ def _budget_words(record: dict[str, Any]) -> str:
 
 
 def _terms_words(record: dict[str, Any]) -> str:
-    reason = f"{record['reason']}; " if "reason" in record else ""
+    said = [*([record["reason"]] if "reason" in record else []), *record["changes"]]
     by = f"{record['name']}, by {record['declaration']} version {record['version']}"
-    return f"{by}: {reason}{'; '.join(record['changes'])}"
+    return f"{by}: {'; '.join(said)}" if said else by
 
 
 def _migrate_words(record: dict[str, Any]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ..query.explanation import Explanation
 
 HIGH_EPSILON = 5.0
+WIDE = 10**5  # characters of a line, where there is no terminal that would break it
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON with exact values.")
 
@@ -57,13 +59,24 @@ def print_rows(rows: list[tuple[str, str]]) -> None:
         click.echo(f"{name:<{width}}  {text}")
 
 
-def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]], *, numbers: int = 0) -> None:
+def print_table(
+    columns: tuple[str, ...],
+    rows: list[tuple[str, ...]],
+    *,
+    numbers: int = 0,
+    whole: str | None = None,
+    cut: str | None = None,
+) -> None:
     """Print a table; what people wrote into it is printed as it is, and can do nothing to a terminal.
+
+    On a narrow terminal cells are broken into lines. Where there is none, every row is one line.
 
     Args:
         columns: The head.
         rows: The cells.
         numbers: How many of the last columns stand on the right.
+        whole: The column that is not broken, such as that of dates; unless it would take a third of the room.
+        cut: The column that is cut where there is no room for it, in place of being broken.
 
     Example:
         >>> print_table(("budget", "left"), [("clinic", "100 %")])
@@ -75,14 +88,23 @@ def print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]], *, number
     """
     from rich import box
     from rich.console import Console
-    from rich.table import Column, Table
+    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(*(Column(name, overflow="fold") for name in columns), box=box.SIMPLE_HEAD)
-    for column in table.columns[len(columns) - numbers :]:
-        column.justify = "right"
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDE
+    table = Table(box=box.SIMPLE_HEAD)
+    for at, name in enumerate(columns):
+        kept = name == whole and all(len(row[at]) <= console.width / 3 for row in rows)
+        side: Literal["left", "right"] = "right" if at >= len(columns) - numbers else "left"
+        table.add_column(name, overflow="fold", no_wrap=kept, justify=side)
     for row in rows:
-        table.add_row(*(_printable(cell) for cell in row))
-    Console(highlight=False, markup=False, emoji=False).print(table)
+        cells = zip(columns, map(_printable, row), strict=True)
+        # A column that wraps gives way to others: that its text is one line is said of the text, and not of the column.
+        made = (Text(cell, no_wrap=True, overflow="ellipsis") if name == cut else cell for name, cell in cells)
+        table.add_row(*made)
+    console.print(table)
 
 
 def on_terminal() -> bool:

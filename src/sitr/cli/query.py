@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SHOWN = 200  # rows in a terminal; a file has all
 
 
-@click.command()
+@click.command(short_help="Ask a question in SQL: see the bill, then pay it.")
 @declaration_argument
 @sql_options
 @asking_options
@@ -61,7 +61,7 @@ def query(
     if csv == "-" and as_json:
         raise click.UsageError("CSV and JSON cannot both go to standard output: name a file with --csv.")
     if not yes and not on_terminal():
-        raise click.UsageError("Without a terminal nobody can be asked: --yes says that it may be spent.")
+        raise click.UsageError("There is no terminal to confirm on: add --yes to spend without being asked.")
     text = sql_text(sql, file)
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
     with open_declared(declaration, analyst, anchor) as database:
@@ -223,7 +223,8 @@ def _spent(answer: Answer, bill: Explanation | None) -> dict[str, Any]:
     if bill is None:
         return {"epsilon": None, "delta": None, "rho": None}
     target = bill.target
-    return {"epsilon": target.epsilon, "delta": target.delta if bill.plan.spends_delta else 0.0, "rho": target.rho}
+    delta = target.delta if bill.plan.spends_delta and target.rho is None else 0.0
+    return {"epsilon": target.epsilon, "delta": delta, "rho": target.rho}
 
 
 def _record(answer: Answer) -> dict[str, Any]:

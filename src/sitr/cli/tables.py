@@ -20,7 +20,7 @@ NOT_BEGUN = "not begun: sitr budget begin"
 UNSEEN = "not in the book, or not yours to see"
 
 
-@click.command()
+@click.command(short_help="List tables and columns, and what is left to spend.")
 @declaration_argument
 @anchor_option
 @as_json
@@ -44,7 +44,8 @@ def tables(declaration: Path, anchor: Path | None, as_json: bool) -> None:
         rows = [_line(table, column) for column in table.columns.values()]
         print_table(("column", "type", "bounds", "categories", ""), rows)
     begun = declared.ledger_id is not None
-    print_table(("budget", "promise", "left"), [(one["name"], one["promise"], _left(one, begun)) for one in budgets])
+    rows = [(one["name"], one["promise"], _left(one, begun)) for one in budgets]
+    print_table(("budget", "promise", "left"), rows, whole="budget")
     for remark in remarks:
         click.echo(remark, err=True)
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from .. import _validate
 from ..accounting import Event
-from ..errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
+from ..errors import InvalidArgument, LedgerDamaged, LedgerUnavailable, NotPermitted, UnknownName
 from ..release import Release
 from .disk import owner_only, sync_folder
 from .entry import canonical, sha256
-from .store import Kept
+from .store import Kept, Store
 
 LARGE = 2**20  # bytes; a larger answer is kept in a file of its own
 LARGEST = 2**30  # bytes of such a file, which is read whole
@@ -191,6 +191,21 @@ def written(folder: Path, content: bytes) -> str:
 
 class OutOfReach(LedgerDamaged):
     """The file of a large answer is not here: deleted, or on another machine."""
+
+
+def stored_answer(store: Store, ledger: str, operation: str, analyst: str, folder: Path | None) -> Answer:
+    """Return what was committed under an id, to the analyst who asked for it; see `Ledger.answer`."""
+    entries = {entry.kind: entry for entry in store.operation(operation)}
+    if "commit" not in entries:
+        raise UnknownName(f"there is no answer of operation {operation!r}.")
+    if "reserve" not in entries:
+        raise LedgerDamaged(f"operation {operation!r} was answered and never charged.", do="sitr ledger verify.")
+    committed = entries["commit"]
+    kept = store.kept(operation, analyst) if committed.analyst == analyst else None
+    if kept is None:
+        raise NotPermitted(f"operation {operation!r} is another analyst's.", do="ask for it under your own id.")
+    content = content_of(kept, folder, committed.record, anywhere=not store.separates)
+    return Answer(content, committed.record["media"], committed.time, entries["reserve"].name_in(ledger))
 
 
 def content_of(kept: Kept, folder: Path | None, record: dict[str, Any], *, anywhere: bool) -> bytes:

@@ -12,7 +12,8 @@ from .entry import LONGEST_NUMBER
 
 LONGEST_QUESTION = 2000  # characters; the digest of the request covers all of it
 MOST_TABLES = 50
-DIGITS = re.compile(f"[0-9]{{{LONGEST_NUMBER // 2}}}[0-9]*")  # an entry holds no longer numbers, also within a text
+# An entry holds no longer numbers, also within a text; one at which the text itself was cut takes no second ellipsis.
+DIGITS = re.compile(f"[0-9]{{{LONGEST_NUMBER // 2}}}[0-9]*…?")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Asked:
         """
         lines = self.text.replace("\r\n", "\n")
         shown = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in lines)
-        text = DIGITS.sub(lambda found: shortened(found[0], 20), shortened(shown, LONGEST_QUESTION))
+        text = DIGITS.sub(lambda found: f"{found[0][:20]}…", shortened(shown, LONGEST_QUESTION))
         price = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta or None}
         about = {"text": text, "tables": list(self.tables[:MOST_TABLES]), "declaration": self.declaration}
         return about | {name: amount for name, amount in price.items() if amount is not None}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+from .. import _validate
 from ..errors import NotPermitted, UnknownName
-from .budget import Budget
+from .budget import Budget, key, keys
 from .keeper import Keeper
 from .request import Request
 from .standing import Standing
@@ -58,6 +59,12 @@ class Budgets:
         """
         return {total.name: _standing(total) for total in self._totals(datasets, names)}
 
+    def left_for(self, datasets: Iterable[str], analyst: str, purpose: str | None) -> dict[str, Standing]:
+        """Return how every budget stands that a release would be charged to; see `Ledger.left_for`."""
+        asked = [key(one) for one in datasets]
+        purpose = None if purpose is None else _validate.name("purpose", purpose)
+        return self.paying(asked, keys(asked, _validate.name("analyst", analyst), purpose))
+
     def keepers(self, asked: Request) -> dict[str, tuple[int, Keeper]]:
         """Return what keeps the budgets that a request falls under, as last read: the store says when that is too old.
 
@@ -81,9 +88,11 @@ class Budgets:
     def unknown(self, name: str) -> UnknownName:
         """Return why there is no budget of a name, and which was perhaps meant."""
         try:
-            near = difflib.get_close_matches(name, [total.name for total in self._store.all_totals()], 3, 0.5)
+            known = [total.name for total in self._store.all_totals()]
         except NotPermitted:  # an analyst of PostgreSQL does not see them all
-            near = []
+            known = []
+        shares = [other for other in known if other.rpartition("/")[2] == name]  # named by whose it is
+        near = shares[:3] or difflib.get_close_matches(name, known, 3, 0.5)
         meant = f"did you mean {', or '.join(map(repr, near))}? Otherwise " if near else ""
         return UnknownName(
             f"there is no budget {name!r}.",

@@ -95,6 +95,15 @@ class Entry:
         except ValueError:
             raise LedgerDamaged(f"entry {self.seq} cannot be read: its date is none.") from None
 
+    def name_in(self, ledger: str) -> str:
+        """Return how a release cites it: the id of the ledger, and the place.
+
+        Example:
+            >>> Entry(41, "2026-01-01T00:00:00+00:00", "reserve", "q-1", "amina", "{}", "ab").name_in("b7c1")
+            'b7c1/41'
+        """
+        return f"{ledger}/{self.seq}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as exports hold it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..accounting import Bracket, Composed, Event, PureDP
@@ -40,6 +40,18 @@ class History:
         self._replay = Replay()
         self._operations: dict[str, str] = {}  # what was left after each
         self._head = Head(0, BEFORE_ALL)
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], name: str) -> History:
+        """Return the history of one budget in a book that has these entries.
+
+        Raises:
+            LedgerDamaged: One of them breaks the rules: `verify` says more.
+        """
+        history = cls(name)
+        for entry in entries:
+            history.read(entry)
+        return history
 
     def read(self, entry: Entry) -> None:
         """Take the next entry.

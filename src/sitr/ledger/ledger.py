@@ -10,41 +10,30 @@ from typing import Any
 
 from .. import _validate
 from ..accounting import Event
-from ..errors import (
-    AlreadyAnswered,
-    InvalidArgument,
-    LedgerDamaged,
-    LedgerUnavailable,
-    NotPermitted,
-    UnknownName,
-)
+from ..errors import AlreadyAnswered, LedgerDamaged, NotPermitted
 from .address import store_at
 from .anchor import hold_to, write_mark
-from .answer import Answer, content_of
+from .answer import Answer, stored_answer
 from .asked import Asked
-from .budget import Budget, check_share, key, keys
+from .budget import Budget, key
 from .budgets import Budgets
 from .declaration import declare
-from .entry import Entry, Head, sealed
+from .entry import Entry, Head
 from .grant import Grant
 from .history import History
 from .journal import Line, journal
-from .keeper import Keeper
 from .opening import open_book
+from .promise import make_promise, raise_promise
+from .reason import check_reason
+from .refund import refund
 from .replacement import replace_share
-from .replay import Replay
 from .request import Request
-from .reservation import reserve
+from .reservation import answered_before, reserve
 from .standing import Amount, Standing
 from .statement import Statement
-from .store import Stale, Store, Unfit
+from .store import Store
 from .terms import Recorded, Terms, latest
-from .totals import Total
 from .verification import Verification, verify
-
-LONGEST_REASON = 500
-RECENT = 600  # entries that are looked through for the same question
-TRIES = 20  # how often a refund is worked out again because a budget was raised meanwhile
 
 
 class Ledger:
@@ -148,7 +137,7 @@ class Ledger:
             >>> ledger.name_of(next(ledger.entries())).endswith("/1")
             True
         """
-        return f"{self.id}/{entry.seq}"
+        return entry.name_in(self.id)
 
     # Budgets
 
@@ -174,21 +163,8 @@ class Ledger:
             >>> ledger.remaining("clinic", analyst="amina").value
             0.25
         """
-        if not isinstance(budget, Budget):
-            raise InvalidArgument(f"{type(budget).__name__} is not a budget.", do="Budget(epsilon=1.0).")
         name = key(dataset, analyst=analyst, purpose=purpose)
-        if name != dataset:
-            check_share(self.budget(dataset), budget)
-        keeper = Keeper.of(budget)
-        new = Total(name, 1, keeper.to_json(), keeper.nothing, keeper.nothing)
-        try:
-            self._marked(self.store.create_budget(new, sealed({"definition": new.body, "name": name})))
-        except Unfit:
-            raise InvalidArgument(
-                f"there is a budget {name!r} already.",
-                why="a second one would let the same people's data be spent twice.",
-                do="raise it, if you must: sitr budget raise.",
-            ) from None
+        self._marked(make_promise(self.store, self._budgets, name, budget))
 
     def raise_budget(
         self, dataset: str, budget: Budget, *, reason: str, analyst: str | None = None, purpose: str | None = None
@@ -208,18 +184,8 @@ class Ledger:
             2.0
         """
         name = key(dataset, analyst=analyst, purpose=purpose)
-        reason = _reason(reason)
-        known = self._budgets.total(name)
-        old = Keeper.from_json(known.body)
-        new = old.raised(budget)
-        body = sealed({"definition": new.to_json(), "name": name, "reason": reason})
-        try:
-            raised = self.store.raise_budget(known, new.to_json(), body, lambda used: old.rescaled(used, new))
-        except Stale:
-            raise LedgerUnavailable(
-                f"the budget {name!r} was raised by another at this moment.", do="look again."
-            ) from None
-        self._marked(raised)
+        reason = check_reason(reason)
+        self._marked(raise_promise(self.store, self._budgets.total(name), budget, reason))
 
     def replace_share(
         self, dataset: str, budget: Budget, *, reason: str, analyst: str | None = None, purpose: str | None = None
@@ -246,7 +212,7 @@ class Ledger:
             0.75
         """
         name = key(dataset, analyst=analyst, purpose=purpose)
-        self._marked(replace_share(self.store, name, budget, _reason(reason)))
+        self._marked(replace_share(self.store, name, budget, check_reason(reason)))
 
     def declare(self, terms: Terms, *, reason: str | None = None) -> bool:
         """Write down what the promise of a dataset depends on, as its owner; return whether anything was new.
@@ -269,7 +235,7 @@ class Ledger:
             (True, False)
         """
         self._budgets.total(key(terms.dataset))
-        written = declare(self.store, terms, None if reason is None else _reason(reason))
+        written = declare(self.store, terms, None if reason is None else check_reason(reason))
         return written is not None and self._marked(written) is not None
 
     def terms(self, declaration: str | None, datasets: Iterable[str] = ()) -> dict[tuple[str, str], Recorded]:
@@ -348,10 +314,7 @@ class Ledger:
             >>> {name: one.remaining.value for name, one in ledger.left_for("clinic", analyst="amina").items()}
             {'clinic': 1.0, 'clinic/analyst/amina': 0.5}
         """
-        asked = [key(one) for one in ([datasets] if isinstance(datasets, str) else datasets)]
-        purpose = None if purpose is None else _validate.name("purpose", purpose)
-        names = keys(asked, _validate.name("analyst", analyst), purpose)
-        return self._budgets.paying(asked, names)
+        return self._budgets.left_for([datasets] if isinstance(datasets, str) else datasets, analyst, purpose)
 
     def standings(self, names: Iterable[str]) -> dict[str, Standing]:
         """Return how budgets stand, by name, as far as they exist; in PostgreSQL, analysts do not see others' shares.
@@ -476,15 +439,7 @@ class Ledger:
             >>> ledger.asked_before("clinic", Laplace(noise_multiplier=4), analyst="amina") is None
             True
         """
-        wanted = Request(datasets, event, analyst, None, purpose, (), request).digest
-        try:
-            found = self.store.reserved(analyst, wanted, RECENT)
-        except (LedgerUnavailable, NotPermitted):
-            return None
-        return found if found is not None and self._answered(found) else None
-
-    def _answered(self, operation: str) -> bool:
-        return any(entry.kind == "commit" for entry in self.store.operation(operation))
+        return answered_before(self.store, Request(datasets, event, analyst, None, purpose, (), request))
 
     def answer(self, operation: str, *, analyst: str) -> Answer:
         """Return a stored answer, with its date, to the analyst who asked for it; nothing runs and nothing is charged.
@@ -505,17 +460,7 @@ class Ledger:
             >>> ledger.answer("q-1", analyst="amina").value
             42
         """
-        entries = {entry.kind: entry for entry in self.store.operation(_validate.name("operation", operation))}
-        if "commit" not in entries:
-            raise UnknownName(f"there is no answer of operation {operation!r}.")
-        if "reserve" not in entries:
-            raise LedgerDamaged(f"operation {operation!r} was answered and never charged.", do="sitr ledger verify.")
-        committed = entries["commit"]
-        kept = self.store.kept(operation, analyst) if committed.analyst == analyst else None
-        if kept is None:
-            raise NotPermitted(f"operation {operation!r} is another analyst's.", do="ask for it under your own id.")
-        content = content_of(kept, self.answers, committed.record, anywhere=not self.store.separates)
-        return Answer(content, committed.record["media"], committed.time, self.name_of(entries["reserve"]))
+        return stored_answer(self.store, self.id, _validate.name("operation", operation), analyst, self.answers)
 
     def allow(self, analyst: str) -> None:
         """Let a PostgreSQL role ask under its own name: it may execute the functions of the protocol and nothing else.
@@ -543,18 +488,8 @@ class Ledger:
             >>> ledger.remaining("clinic").value
             1.0
         """
-        operation, reason = _validate.name("operation", operation), _reason(reason)
-        try:
-            self._marked(self._refunded(operation, reason))
-        except Unfit:
-            kinds = [entry.kind for entry in self.store.operation(operation)]
-            if "refund" in kinds:
-                raise NotPermitted(f"operation {operation!r} was refunded before.") from None
-            raise NotPermitted(
-                f"operation {operation!r} was started.",
-                why="what was started may have run, and its answer may have been seen.",
-                do="let it stay spent.",
-            ) from None
+        operation, reason = _validate.name("operation", operation), check_reason(reason)
+        self._marked(refund(self.store, operation, reason))
 
     # Evidence
 
@@ -636,35 +571,12 @@ class Ledger:
             >>> statement.spent.value, statement.fits, round(statement.exact.upper, 6)
             (0.5, 'Laplace(noise_multiplier=2.00)', 0.5)
         """
-        return self._history(key(dataset, analyst=analyst, purpose=purpose)).statement(self.id)
+        history = History.of(self.entries(), key(dataset, analyst=analyst, purpose=purpose))
+        if not history.promises:
+            raise self._budgets.unknown(history.name)
+        return history.statement(self.id)
 
     # Within
-
-    def _refunded(self, operation: str, reason: str) -> Entry:
-        """Work out what a refund gives back, and give it; again, if a budget was raised meanwhile."""
-        for _ in range(TRIES):
-            replay = self._replayed()
-            if operation not in replay.operations:
-                raise UnknownName(f"there is no operation {operation!r}.")
-            try:
-                return self.store.refund(operation, sealed({"reason": reason}), replay.refunds(operation))
-            except Stale:
-                continue
-        raise LedgerUnavailable("budgets change faster than they can be refunded.", do="ask again.")
-
-    def _history(self, name: str) -> History:
-        history = History(name)
-        for entry in self.entries():
-            history.read(entry)
-        if not history.promises:
-            raise self._budgets.unknown(name)
-        return history
-
-    def _replayed(self) -> Replay:
-        replay = Replay()
-        for entry in self.entries():
-            replay.read(entry)
-        return replay
 
     def _marked(self, entry: Entry) -> Entry:
         """Nothing is granted before the anchor knows of the charge."""
@@ -672,11 +584,3 @@ class Ledger:
         if self._anchor is not None:
             write_mark(self._anchor, self.id, entry.head)
         return entry
-
-
-def _reason(text: Any) -> str:
-    if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > LONGEST_REASON:
-        raise InvalidArgument(
-            f"a reason is a line of up to {LONGEST_REASON} characters.", why="every report shows it.", do="Shorten it."
-        )
-    return text

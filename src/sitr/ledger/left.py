@@ -60,13 +60,15 @@ def more_text(standing: Standing, event: Event, price: str, *, like: str) -> str
         >>> standing = Standing(Keeper.of(Budget(epsilon=1.0)), (2**59, 0))
         >>> more_text(standing, PureDP(epsilon=0.1), "ε = 0.1", like="the last")
         'about 5 more like the last, at ε = 0.1'
+        >>> more_text(standing, PureDP(epsilon=0.1), "ε = 0.1 at δ = 1e-08", like="the last")
+        'about 5 more like the last, at ε = 0.1 and δ = 1e-08'
     """
     try:
         more = standing.filter.releases(event)
     except SitrError:  # it has no price here any more
         more = 0
     if more:
-        return f"about {more:,} more like {like}{f', at {price}' if price else ''}"
+        return f"about {more:,} more like {like}{f', at {price}'.replace(' at δ', ' and δ') if price else ''}"
     return NO_GROUPS if lacks_delta(standing, event) else f"none like {like} any more"
 
 

@@ -19,7 +19,7 @@ def open_book(store: Store, *, create: bool, expect: str | None, anchor: Path | 
     """Open what a store holds, and return its id; see `Ledger.open`."""
     identity = store.identity()
     if identity is None:
-        _check_none_lost(store, create, anchor)
+        _check_none_lost(store, create, expect, anchor)
         store.make(uuid.uuid4().hex, canonical({"sitr": __version__}))
         identity = store.identity()
     assert identity is not None
@@ -37,8 +37,14 @@ def open_book(store: Store, *, create: bool, expect: str | None, anchor: Path | 
     return identity.id
 
 
-def _check_none_lost(store: Store, create: bool, anchor: Path | None) -> None:
+def _check_none_lost(store: Store, create: bool, expect: str | None, anchor: Path | None) -> None:
     """Begin no new book where there should be one."""
+    if not create and expect is not None:
+        raise UnknownName(
+            f"there is no ledger at {store.place}, where {_validate.shown(expect)} should be.",
+            why="it has all that was charged; a new one would forget it.",
+            do="find it; or put a copy back: sitr ledger restore COPY.",
+        )
     if not create:
         close = None if store.separates else close_to(Path(store.place))
         meant = f"did you mean {close}? Otherwise " if close else ""

@@ -26,9 +26,7 @@ def replace_share(store: Store, name: str, budget: Budget, reason: str) -> Entry
             do="raise it, if you must: sitr budget raise.",
         )
     for _ in range(TRIES):
-        replay = Replay()
-        for entry in store.entries():
-            replay.read(entry)
+        replay = Replay.of(store.entries())
         if name not in replay.accounts:
             raise UnknownName(f"there is no share {name!r}.", do="an owner creates it: sitr budget create.")
         check_share(replay.accounts[dataset].keeper.budget, budget)

@@ -133,6 +133,18 @@ class Replay:
         self.terms: dict[tuple[str, str], Recorded] = {}
         self._recount = recount
 
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Replay:
+        """Return what a book says that has these entries.
+
+        Raises:
+            LedgerDamaged: One of them breaks the rules: `verify` says more.
+        """
+        replay = cls()
+        for entry in entries:
+            replay.read(entry)
+        return replay
+
     def apply(self, entry: Entry) -> None:
         """Take the next entry.
 

@@ -22,6 +22,7 @@ from .standing import Standing
 from .store import Stale, Store, Unfit
 from .totals import Exceeded
 
+RECENT = 600  # entries that are looked through for the same question
 TRIES = 20  # how often a reservation is worked out again because a budget changed meanwhile
 
 
@@ -36,6 +37,16 @@ def reserve(store: Store, budgets: Budgets, asked: Request) -> Entry:
     if known is None:
         raise failed
     return known
+
+
+def answered_before(store: Store, asked: Request) -> str | None:
+    """Return the operation under which the very same was answered lately; see `Ledger.asked_before`."""
+    try:
+        found = store.reserved(asked.analyst, asked.digest, RECENT)
+    except (LedgerUnavailable, NotPermitted):
+        return None
+    answered = found is not None and any(entry.kind == "commit" for entry in store.operation(found))
+    return found if answered else None
 
 
 def _charged(store: Store, budgets: Budgets, asked: Request) -> Entry:

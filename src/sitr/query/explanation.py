@@ -196,9 +196,11 @@ def _few_units(plan: Plan, facts: Facts) -> tuple[str, ...]:
     needed = [one.selection.threshold for one in plan.measurements if isinstance(one, Groups)]
     if not needed or facts.units is None or needed[0] <= facts.units:
         return ()
+    bounded = "" if plan.bound is None else "bound the groups of a unit (max_groups_per_unit), "
+    advice = f"{bounded}declare the categories, or spend more."
     return (
         f"No group can be named: that takes {needed[0]:,} units, and there are about {facts.units:,.0f}. "
-        "Bound the groups of a unit (max_groups_per_unit), declare the categories, or spend more.",
+        f"{advice[0].upper()}{advice[1:]}",
     )
 
 

@@ -43,8 +43,14 @@ class Target:
     @classmethod
     def of(cls, declared: Declaration, epsilon: float | None, delta: float | None, rho: float | None) -> Target:
         """Check what was asked for; the declared δ stands in for one that was not."""
-        if (epsilon is None) == (rho is None):
-            raise InvalidArgument("a release has one price.", do="pass epsilon=0.5, or rho=0.02.")
+        if epsilon is None and rho is None:
+            raise InvalidArgument(
+                "how much to spend is not said.",
+                why="a release has one price, and it is yours to choose: more of it, less noise.",
+                do="pass epsilon=0.1, or rho=0.005; explain() says for nothing how wrong the answer would be.",
+            )
+        if epsilon is not None and rho is not None:
+            raise InvalidArgument("epsilon and rho: a release has one price.", do="pass one of them.")
         if epsilon is not None:
             _validate.real("epsilon", epsilon, 1e-9, 1e4)
         else:

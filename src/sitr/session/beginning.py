@@ -141,8 +141,8 @@ def differences(declared: Declaration, ledger: Ledger) -> list[str]:
     """Return in which budgets the book and the declaration say different things; the book is what holds."""
     known = ledger.budgets()
     return [
-        f"budget {name!r}: the declaration says {budget.promise}, and the book promises {known[name].promise}. It "
-        f"holds: sitr budget {'replace' if share else 'raise'} changes it."
+        f"budget {name!r}: the declaration says {budget.promise}, and the book promises {known[name].promise}. The "
+        f"book holds: sitr budget {'replace' if share else 'raise'} changes it."
         for name, (_, share, budget) in declared_budgets(declared).items()
         if name in known and known[name] != budget
     ]

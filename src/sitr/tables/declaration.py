@@ -326,7 +326,7 @@ class _Reader:
             key=tuple(_listed(part, "key", part.take("key", (str, list), []))),
             dataset="" if public else self._name(part, "dataset", part.take("dataset", str, dataset)),
             unit=unit,
-            max_rows_per_unit=1 if unit is None else _max_rows_per_unit(part),
+            max_rows_per_unit=_max_rows_per_unit(part, unit, public=public),
             row_id=part.take("row_id", str, None),
             expected_units=part.whole("expected_units", None, 1, 2**53),
             expected_rows=part.whole("expected_rows", None, 1, 2**53),
@@ -383,8 +383,16 @@ def _unit(part: _Part) -> str | KeyPath | None:
     )
 
 
-def _max_rows_per_unit(part: _Part) -> int:
+def _max_rows_per_unit(part: _Part, unit: str | KeyPath | None, *, public: bool) -> int:
     found = part.whole("max_rows_per_unit", None, 1, 2**31)
+    if unit is None and found is not None:
+        raise part.fail(
+            f"max_rows_per_unit says nothing where {'the table is public' if public else 'each row is a unit'}.",
+            why="whoever wrote it may think that it bounds what one person can do to an answer.",
+            do="take the line out" + ("." if public else '; or name the column of the unit: unit = "patient_id".'),
+        )
+    if unit is None:
+        return 1
     if found is None:
         raise part.missing(
             "max_rows_per_unit", "it caps what one unit can do to any answer.", "max_rows_per_unit = 10, in the table."
