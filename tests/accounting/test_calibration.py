@@ -12,6 +12,7 @@ from sitr.accounting import (
     PoissonSampled,
     PrivacyProfile,
     PureDP,
+    PureFilter,
     RandomizedResponse,
     Renyi,
     ZCDPFilter,
@@ -31,6 +32,7 @@ from sitr.accounting.calibration import (
     noise_for_error,
     split_budget,
 )
+from sitr.accounting.filters import MOST
 from sitr.errors import CannotCalibrate, InvalidArgument, NoSuchGuarantee
 from tests.accounting.helpers import gaussian_delta, law, logs
 
@@ -117,6 +119,45 @@ def test_a_budget_of_rho_is_filled_as_a_filter_fills_it(noise, rho, most):
     budget = ZCDPFilter(rho=rho)
     assert budget.admits(Gaussian(noise) * most)
     assert not budget.admits(Gaussian(noise) * (most + 1))
+
+
+@pytest.mark.parametrize(
+    ("event", "target", "most"),
+    [
+        (Laplace(5.0), {"rho": 0.3}, 15),  # the double 0.3 lies under 15/50
+        (Laplace(10.0), {"rho": 0.1}, 20),
+        (PureDP(0.1), {"rho": 0.3}, 60),
+        (PureDP(0.1), {"epsilon": 1.0, "delta": 0.0}, 10),  # the double 0.1 lies over 1/10
+        (Laplace(10.0), {"epsilon": 0.3, "delta": 0.0}, 3),
+        (RandomizedResponse(0.75), {"epsilon": 3.3, "delta": 0.0}, 3),
+    ],
+)
+def test_a_count_is_that_of_a_filter_whatever_is_counted(event, target, most):
+    found = calibrate_count(event, **target)
+    limit = target.get("rho") or target["epsilon"]
+    assert found.value == most == filled(event, target)
+    assert found.achieved.upper <= limit * (1 + 2**-40)
+
+
+@law(60)
+@given(
+    st.one_of(st.builds(Laplace, logs(1, 100)), st.builds(PureDP, logs(0.01, 1)), st.builds(Gaussian, logs(1, 100))),
+    st.one_of(st.integers(1, 10**4), st.floats(1, 1e4)),
+    st.booleans(),
+)
+def test_a_count_is_that_of_a_filter_at_any_limit(event, times, pure):
+    """Limits that so many costs fill to the last digit, and others."""
+    if pure and isinstance(event, Gaussian):
+        return
+    limit = float(times * (event.pure() if pure else event.zcdp().rho))
+    target = {"epsilon": limit, "delta": 0.0} if pure else {"rho": limit}
+    assert calibrate_count(event, **target).value == filled(event, target)
+
+
+def filled(event, target):
+    """How many such events a filter admits one by one."""
+    budget = ZCDPFilter(**target) if "rho" in target else PureFilter(target["epsilon"])
+    return MOST // budget.units(event)[0]
 
 
 @pytest.mark.parametrize("claim", [ZeroConcentrated(700.0), Renyi([(1.0, 0.01)])])

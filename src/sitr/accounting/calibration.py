@@ -29,6 +29,7 @@ from .events import (
     ZeroConcentrated,
     compose,
 )
+from .filters.filter import MOST, in_units
 
 SLOW = 2  # steps in a row that do not halve what is left: then it is halved
 STEEPEST = 50.0  # a cost that grows faster than this power of the parameter jumps, and no secant finds where
@@ -51,7 +52,8 @@ class Calibration:
     Attributes:
         value: The parameter; a whole number where one was asked for.
         event: What `value` makes.
-        achieved: The ε at the target's δ, or the ρ; its `upper` is at most the target.
+        achieved: The ε at the target's δ, or the ρ; its `upper` is at most the target. A whole number of costs that add
+            up, ρ or pure ε, may fill the target as it may fill a filter, to one part in 2^40 (decision 0006).
 
     Example:
         >>> found = calibrate_noise(Gaussian, epsilon=1.0, delta=1e-6)
@@ -121,7 +123,7 @@ def calibrate(
         >>> round(found.value, 5)
         0.52499
     """
-    target = _Target.of(epsilon, delta, rho)
+    target = _Target.of(epsilon, delta, rho, whole)
     low, high = _ends(bounds, 1e15, whole)
     purse = target.purse()
     ends = [_attempt(make, value, target, purse) for value in (low, high)]
@@ -169,6 +171,8 @@ def calibrate_count(
 ) -> Calibration:
     """Return how many times an event may be repeated within the target: training steps, or queries.
 
+    For a target of ρ, or of pure ε, that is as many as a `ZCDPFilter` or a `PureFilter` of that limit admits.
+
     Privacy: for a number of repetitions fixed in advance; an analyst who decides on the way needs a filter
     (THEORY 4.5, 5.1).
 
@@ -177,9 +181,12 @@ def calibrate_count(
         >>> step = PoissonSampled(Gaussian(noise_multiplier=1.1), sampling_prob=256 / 60000)
         >>> calibrate_count(step, epsilon=2.0, delta=1e-5).value
         10207
+        >>> calibrate_count(Laplace(noise_multiplier=5), rho=0.3).value  # 15 times 1/50
+        15
     """
     _check_event("event", event)
-    return _search(lambda k: event * k, _Target.of(epsilon, delta, rho), 1, cheap=1, dear=MOST_COUNT, whole=True)
+    target = _Target.of(epsilon, delta, rho, whole=True)
+    return _search(lambda k: event * k, target, 1, cheap=1, dear=MOST_COUNT, whole=True)
 
 
 def calibrate_sampling_prob(
@@ -404,11 +411,12 @@ class _Target:
 
     limit: float
     delta: float | None
+    whole: bool  # whether it is met by a whole number, such as one of repetitions
 
     @classmethod
-    def of(cls, epsilon: float | None, delta: float | None, rho: float | None) -> _Target:
+    def of(cls, epsilon: float | None, delta: float | None, rho: float | None, whole: bool = False) -> _Target:
         if rho is not None and epsilon is None and delta is None:
-            return cls(_validate.real("rho", rho, 0, 1e15, open_low=True), None)
+            return cls(_validate.real("rho", rho, 0, 1e15, open_low=True), None, whole)
         if rho is not None or epsilon is None or delta is None:
             raise InvalidArgument(
                 f"epsilon={epsilon!r}, delta={delta!r}, rho={rho!r} is not one target.",
@@ -417,6 +425,7 @@ class _Target:
         return cls(
             _validate.real("epsilon", epsilon, 0, MOST_EPSILON, open_low=True),
             _validate.real("delta", delta, 0, 1, open_high=True),
+            whole,
         )
 
     def purse(self) -> Purse:
@@ -436,7 +445,11 @@ class _Target:
         return _rho(event)
 
     def met(self, cost: float) -> bool:
-        return cost <= self.limit
+        """Return whether a cost is within the limit: where equal ones add up to it, as a filter decides that."""
+        if self.delta or not self.whole:
+            return cost <= self.limit
+        units = in_units(cost, self.limit)
+        return units is not None and units <= MOST
 
     def calibration(self, tried: _Tried) -> Calibration:
         """Return what was found, with both ends of its cost; what the search knows of the upper one holds as well."""
