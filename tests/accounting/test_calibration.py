@@ -15,6 +15,8 @@ from sitr.accounting import (
     PureFilter,
     RandomizedResponse,
     Renyi,
+    SampledWithoutReplacement,
+    ShuffledEpochs,
     ZCDPFilter,
     ZeroConcentrated,
     calibration,
@@ -199,6 +201,19 @@ def test_a_search_through_events_that_take_long_ends_early_and_near(make, target
     assert len(tried) <= 10
     assert found.achieved.upper <= target["epsilon"]
     assert best * (1 - 1e-3) <= found.value <= best * 1.05
+
+
+@pytest.mark.parametrize("noise", [Gaussian, Laplace])
+def test_a_search_through_many_batches_of_one_event_goes_to_the_end(noise):
+    found = calibrate_noise(lambda size: SampledWithoutReplacement(noise(size), 10_000, 100) * 1000, **TARGET)
+    assert TARGET["epsilon"] * (1 - 1e-5) <= found.achieved.upper <= TARGET["epsilon"]
+
+
+def test_a_search_through_batches_of_several_events_ends_early_and_near():
+    """Its laws take a tenth of a second each: the last try that is paid for is made where it meets the target."""
+    batch = lambda noise: SampledWithoutReplacement(Gaussian(noise) + Laplace(10.0), 10_000, 100)  # noqa: E731
+    found = calibrate_noise(lambda noise: ShuffledEpochs(batch(noise), 50), **TARGET)
+    assert TARGET["epsilon"] * 0.95 <= found.achieved.upper <= TARGET["epsilon"]
 
 
 def test_a_search_without_means_still_finds_something_safe(monkeypatch):

@@ -34,6 +34,7 @@ from .filters.filter import MOST, in_units
 SLOW = 2  # steps in a row that do not halve what is left: then it is halved
 STEEPEST = 50.0  # a cost that grows faster than this power of the parameter jumps, and no secant finds where
 CLOSE = 1e-7  # a real parameter is found to this relative accuracy
+CAUTION = 0.2  # of the way back to a value that meets the target: where the last try is made
 STRIDE = 4  # by what factor a search walks at most before it halves
 LITTLE = 1e-3  # and by what share at least
 BEYOND = 3.0  # as often as what is missing: costs grow with the root of a count, say
@@ -541,7 +542,8 @@ def _narrow(
     slow, width, price = 0, abs(good.value - bad.value), 0.0
     while purse.left > price and width > (1 if whole else CLOSE * good.value):
         left = purse.left
-        value = _between(good, bad, target, bisect=slow == SLOW, grain=1 / good.value if whole else CLOSE)
+        last = purse.left < 2 * price
+        value = _between(good, bad, target, bisect=slow == SLOW, last=last, grain=1 / good.value if whole else CLOSE)
         if whole:
             value = min(max(round(value), min(good.value, bad.value) + 1), max(good.value, bad.value) - 1)
         tried = _attempt(make, value, target, purse)
@@ -552,15 +554,20 @@ def _narrow(
     return good
 
 
-def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, grain: float) -> float:
-    """Return where to try next, on logarithmic scales: the secant, nudged to the middle so that both ends close in."""
+def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, last: bool, grain: float) -> float:
+    """Return where to try next, on logarithmic scales: the secant, nudged to the middle so that both ends close in.
+
+    Nothing can be made of a last try that does not meet the target: it stays well on the side that does.
+    """
     left, right = math.log(good.value), math.log(bad.value)
     middle = (left + right) / 2
     under, over = good.upper / target.limit, bad.upper / target.limit
     jumps = not (0 < under < over < math.inf) or math.log(over / under) > STEEPEST * abs(right - left)
-    if bisect or jumps:
+    if (bisect and not last) or jumps:
         return math.exp(middle)
     secant = left - math.log(under) * (right - left) / math.log(over / under)
+    if last:
+        return math.exp(secant + CAUTION * (left - secant))
     nudge = min(max((right - left) ** 2 / 5, grain / 2), abs(middle - secant))
     return math.exp(secant + math.copysign(nudge, middle - secant))
 
