@@ -108,6 +108,8 @@ class Mix:
     @cached_property
     def largest_below(self) -> float:
         """What some loss reaches."""
+        if math.isinf(self.largest):
+            return math.inf
         terms = [n * loss.largest_below for loss, n in self.parts]
         return terms[0] if self.events == 1 else math.fsum(terms) * (1 - ROUNDED)
 

@@ -88,8 +88,8 @@ def epsilon_of(
     if failure.lower > delta:
         return Found(math.inf, math.inf, "infinite-loss mass")
     if failure.lower == failure.upper == delta:
-        largest, rounded = max(mix.largest, 0.0), ROUNDED if mix.events > 1 else 0.0  # a law that was made is rounded
-        return Found(largest * (1 - rounded), largest * (1 + rounded), "largest loss")
+        rounded = ROUNDED if mix.events > 1 else 0.0  # as a law that was made is
+        return Found(max(mix.largest_below, 0.0), max(mix.largest, 0.0) * (1 + rounded), "largest loss")
     least, most = failure.left(delta)
     if least <= 0:
         return Found(0.0, math.inf, "infinite-loss mass")

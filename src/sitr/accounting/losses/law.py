@@ -60,7 +60,7 @@ class Loss(ABC):
     @property
     def largest_below(self) -> float:
         """What some loss reaches: `largest` itself, where that was given."""
-        return self.largest if self.largest_stated else self.largest * (1 - ROUNDED)
+        return self.largest if self.largest_stated else self.largest - ROUNDED * abs(self.largest)
 
     @property
     def log_finite(self) -> float:
