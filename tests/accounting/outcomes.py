@@ -89,7 +89,8 @@ class Pairs:
         """Σ (P - e^ε Q)_+ (THEORY 1.3), in this order."""
         if self.is_exact:
             factor = MP.exp(epsilon)
-            return self.p_only + MP.fsum(p - factor * q for p, q in zip(self.p, self.q, strict=True) if p > factor * q)
+            gains = [(p, p - factor * q) for p, q in zip(self.p, self.q, strict=True)]
+            return self.p_only + MP.fsum(gain for p, gain in gains if gain > SAME * p)  # what is less is rounding
         if epsilon > MOST_LOSS:
             return float(self.p_only)
         return float(self.p_only + np.maximum(self.p - math.exp(epsilon) * self.q, 0.0).sum())

@@ -12,8 +12,11 @@ from sitr.accounting import (
     PoissonSampled,
     PrivacyProfile,
     PureDP,
+    PureFilter,
     RandomizedResponse,
     Renyi,
+    SampledWithoutReplacement,
+    ShuffledEpochs,
     ZCDPFilter,
     ZeroConcentrated,
     calibration,
@@ -31,6 +34,7 @@ from sitr.accounting.calibration import (
     noise_for_error,
     split_budget,
 )
+from sitr.accounting.filters import MOST
 from sitr.errors import CannotCalibrate, InvalidArgument, NoSuchGuarantee
 from tests.accounting.helpers import gaussian_delta, law, logs
 
@@ -119,6 +123,45 @@ def test_a_budget_of_rho_is_filled_as_a_filter_fills_it(noise, rho, most):
     assert not budget.admits(Gaussian(noise) * (most + 1))
 
 
+@pytest.mark.parametrize(
+    ("event", "target", "most"),
+    [
+        (Laplace(5.0), {"rho": 0.3}, 15),  # the double 0.3 lies under 15/50
+        (Laplace(10.0), {"rho": 0.1}, 20),
+        (PureDP(0.1), {"rho": 0.3}, 60),
+        (PureDP(0.1), {"epsilon": 1.0, "delta": 0.0}, 10),  # the double 0.1 lies over 1/10
+        (Laplace(10.0), {"epsilon": 0.3, "delta": 0.0}, 3),
+        (RandomizedResponse(0.75), {"epsilon": 3.3, "delta": 0.0}, 3),
+    ],
+)
+def test_a_count_is_that_of_a_filter_whatever_is_counted(event, target, most):
+    found = calibrate_count(event, **target)
+    limit = target.get("rho") or target["epsilon"]
+    assert found.value == most == filled(event, target)
+    assert found.achieved.upper <= limit * (1 + 2**-40)
+
+
+@law(60)
+@given(
+    st.one_of(st.builds(Laplace, logs(1, 100)), st.builds(PureDP, logs(0.01, 1)), st.builds(Gaussian, logs(1, 100))),
+    st.one_of(st.integers(1, 10**4), st.floats(1, 1e4)),
+    st.booleans(),
+)
+def test_a_count_is_that_of_a_filter_at_any_limit(event, times, pure):
+    """Limits that so many costs fill to the last digit, and others."""
+    if pure and isinstance(event, Gaussian):
+        return
+    limit = float(times * (event.pure() if pure else event.zcdp().rho))
+    target = {"epsilon": limit, "delta": 0.0} if pure else {"rho": limit}
+    assert calibrate_count(event, **target).value == filled(event, target)
+
+
+def filled(event, target):
+    """How many such events a filter admits one by one."""
+    budget = ZCDPFilter(**target) if "rho" in target else PureFilter(target["epsilon"])
+    return MOST // budget.units(event)[0]
+
+
 @pytest.mark.parametrize("claim", [ZeroConcentrated(700.0), Renyi([(1.0, 0.01)])])
 def test_a_claim_too_weak_to_promise_anything_allows_no_count(claim):
     with pytest.raises(CannotCalibrate):
@@ -158,6 +201,19 @@ def test_a_search_through_events_that_take_long_ends_early_and_near(make, target
     assert len(tried) <= 10
     assert found.achieved.upper <= target["epsilon"]
     assert best * (1 - 1e-3) <= found.value <= best * 1.05
+
+
+@pytest.mark.parametrize("noise", [Gaussian, Laplace])
+def test_a_search_through_many_batches_of_one_event_goes_to_the_end(noise):
+    found = calibrate_noise(lambda size: SampledWithoutReplacement(noise(size), 10_000, 100) * 1000, **TARGET)
+    assert TARGET["epsilon"] * (1 - 1e-5) <= found.achieved.upper <= TARGET["epsilon"]
+
+
+def test_a_search_through_batches_of_several_events_ends_early_and_near():
+    """Its laws take a tenth of a second each: the last try that is paid for is made where it meets the target."""
+    batch = lambda noise: SampledWithoutReplacement(Gaussian(noise) + Laplace(10.0), 10_000, 100)  # noqa: E731
+    found = calibrate_noise(lambda noise: ShuffledEpochs(batch(noise), 50), **TARGET)
+    assert TARGET["epsilon"] * 0.95 <= found.achieved.upper <= TARGET["epsilon"]
 
 
 def test_a_search_without_means_still_finds_something_safe(monkeypatch):

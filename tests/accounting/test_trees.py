@@ -14,7 +14,7 @@ from sitr.accounting.losses.atoms import Atoms
 from sitr.accounting.losses.law import Pair
 from sitr.accounting.renyi import Claim
 from tests.accounting.outcomes import MP, NOTHING, Double, Normal, Pairs, Sampled, Side
-from tests.accounting.trees import Tree, drawn
+from tests.accounting.trees import Question, Tree, drawn
 from tests.accounting.trials import NEAR, Answered, Campaign, Failure, Law, shrunk
 from tests.accounting.truths import black_box, guaranteed, truth_of
 
@@ -46,6 +46,19 @@ def test_no_tree_is_answered_falsely(batch):
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         campaign.run(seed, deepest=1, laws_too=seed % 5 == 0)
     assert not campaign.failures, "\n".join(map(str, campaign.failures))
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        Tree("RandomizedResponse", (("p", 0.17), ("k", 2))),  # whose logarithm was rounded down
+        Tree("PureDP", (("epsilon", 0.5),)),  # which the truth itself missed by its own rounding
+    ],
+)
+def test_a_pure_epsilon_is_judged_to_the_last_digit(tree):
+    assert Campaign(seconds=None).check(Answered(Question("epsilon", 0.0)), tree) == []
+    below, above = truth_of(tree).delta(math.nextafter(tree.event().epsilon(0.0).upper, 0))
+    assert 0 < below == above < 1e-15
 
 
 def test_a_law_that_cannot_be_stated_is_counted_as_no_answer():

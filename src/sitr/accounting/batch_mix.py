@@ -43,6 +43,11 @@ class BatchMix(Loss):
         """The largest finite loss."""
         return max(curve.largest for curve in self.removed)
 
+    @property
+    def largest_below(self) -> float:
+        """What some loss reaches."""
+        return max(curve.largest_below for curve in self.removed)
+
     def mean(self) -> float:
         """Return a bound on E L, which no divergence of a higher order is under."""
         return float(self.log_mgf(NEAR)) / NEAR

@@ -16,7 +16,8 @@ from .. import _validate
 from ..errors import InvalidArgument, NoSuchGuarantee
 from ..units import Adjacency, join
 from .events import MOST_COUNT, Composed, Event, PureDP, RandomizedResponse, Renyi
-from .losses.law import Pair, rounded_up
+from .losses.law import Pair
+from .losses.rounding import rounded_up
 from .losses.shuffled import counted_beneath, shuffled_above, shuffled_beneath
 from .parts import Parts, batch_part
 

@@ -29,10 +29,12 @@ from .events import (
     ZeroConcentrated,
     compose,
 )
+from .filters.filter import MOST, in_units
 
 SLOW = 2  # steps in a row that do not halve what is left: then it is halved
 STEEPEST = 50.0  # a cost that grows faster than this power of the parameter jumps, and no secant finds where
 CLOSE = 1e-7  # a real parameter is found to this relative accuracy
+CAUTION = 0.2  # of the way back to a value that meets the target: where the last try is made
 STRIDE = 4  # by what factor a search walks at most before it halves
 LITTLE = 1e-3  # and by what share at least
 BEYOND = 3.0  # as often as what is missing: costs grow with the root of a count, say
@@ -51,7 +53,8 @@ class Calibration:
     Attributes:
         value: The parameter; a whole number where one was asked for.
         event: What `value` makes.
-        achieved: The ε at the target's δ, or the ρ; its `upper` is at most the target.
+        achieved: The ε at the target's δ, or the ρ; its `upper` is at most the target. A whole number of costs that add
+            up, ρ or pure ε, may fill the target as it may fill a filter, to one part in 2^40 (decision 0006).
 
     Example:
         >>> found = calibrate_noise(Gaussian, epsilon=1.0, delta=1e-6)
@@ -121,7 +124,7 @@ def calibrate(
         >>> round(found.value, 5)
         0.52499
     """
-    target = _Target.of(epsilon, delta, rho)
+    target = _Target.of(epsilon, delta, rho, whole)
     low, high = _ends(bounds, 1e15, whole)
     purse = target.purse()
     ends = [_attempt(make, value, target, purse) for value in (low, high)]
@@ -169,6 +172,8 @@ def calibrate_count(
 ) -> Calibration:
     """Return how many times an event may be repeated within the target: training steps, or queries.
 
+    For a target of ρ, or of pure ε, that is as many as a `ZCDPFilter` or a `PureFilter` of that limit admits.
+
     Privacy: for a number of repetitions fixed in advance; an analyst who decides on the way needs a filter
     (THEORY 4.5, 5.1).
 
@@ -177,9 +182,12 @@ def calibrate_count(
         >>> step = PoissonSampled(Gaussian(noise_multiplier=1.1), sampling_prob=256 / 60000)
         >>> calibrate_count(step, epsilon=2.0, delta=1e-5).value
         10207
+        >>> calibrate_count(Laplace(noise_multiplier=5), rho=0.3).value  # 15 times 1/50
+        15
     """
     _check_event("event", event)
-    return _search(lambda k: event * k, _Target.of(epsilon, delta, rho), 1, cheap=1, dear=MOST_COUNT, whole=True)
+    target = _Target.of(epsilon, delta, rho, whole=True)
+    return _search(lambda k: event * k, target, 1, cheap=1, dear=MOST_COUNT, whole=True)
 
 
 def calibrate_sampling_prob(
@@ -404,11 +412,12 @@ class _Target:
 
     limit: float
     delta: float | None
+    whole: bool  # whether it is met by a whole number, such as one of repetitions
 
     @classmethod
-    def of(cls, epsilon: float | None, delta: float | None, rho: float | None) -> _Target:
+    def of(cls, epsilon: float | None, delta: float | None, rho: float | None, whole: bool = False) -> _Target:
         if rho is not None and epsilon is None and delta is None:
-            return cls(_validate.real("rho", rho, 0, 1e15, open_low=True), None)
+            return cls(_validate.real("rho", rho, 0, 1e15, open_low=True), None, whole)
         if rho is not None or epsilon is None or delta is None:
             raise InvalidArgument(
                 f"epsilon={epsilon!r}, delta={delta!r}, rho={rho!r} is not one target.",
@@ -417,6 +426,7 @@ class _Target:
         return cls(
             _validate.real("epsilon", epsilon, 0, MOST_EPSILON, open_low=True),
             _validate.real("delta", delta, 0, 1, open_high=True),
+            whole,
         )
 
     def purse(self) -> Purse:
@@ -436,7 +446,11 @@ class _Target:
         return _rho(event)
 
     def met(self, cost: float) -> bool:
-        return cost <= self.limit
+        """Return whether a cost is within the limit: where equal ones add up to it, as a filter decides that."""
+        if self.delta or not self.whole:
+            return cost <= self.limit
+        units = in_units(cost, self.limit)
+        return units is not None and units <= MOST
 
     def calibration(self, tried: _Tried) -> Calibration:
         """Return what was found, with both ends of its cost; what the search knows of the upper one holds as well."""
@@ -528,7 +542,8 @@ def _narrow(
     slow, width, price = 0, abs(good.value - bad.value), 0.0
     while purse.left > price and width > (1 if whole else CLOSE * good.value):
         left = purse.left
-        value = _between(good, bad, target, bisect=slow == SLOW, grain=1 / good.value if whole else CLOSE)
+        last = purse.left < 2 * price
+        value = _between(good, bad, target, bisect=slow == SLOW, last=last, grain=1 / good.value if whole else CLOSE)
         if whole:
             value = min(max(round(value), min(good.value, bad.value) + 1), max(good.value, bad.value) - 1)
         tried = _attempt(make, value, target, purse)
@@ -539,15 +554,20 @@ def _narrow(
     return good
 
 
-def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, grain: float) -> float:
-    """Return where to try next, on logarithmic scales: the secant, nudged to the middle so that both ends close in."""
+def _between(good: _Tried, bad: _Tried, target: _Target, *, bisect: bool, last: bool, grain: float) -> float:
+    """Return where to try next, on logarithmic scales: the secant, nudged to the middle so that both ends close in.
+
+    Nothing can be made of a last try that does not meet the target: it stays well on the side that does.
+    """
     left, right = math.log(good.value), math.log(bad.value)
     middle = (left + right) / 2
     under, over = good.upper / target.limit, bad.upper / target.limit
     jumps = not (0 < under < over < math.inf) or math.log(over / under) > STEEPEST * abs(right - left)
-    if bisect or jumps:
+    if (bisect and not last) or jumps:
         return math.exp(middle)
     secant = left - math.log(under) * (right - left) / math.log(over / under)
+    if last:
+        return math.exp(secant + CAUTION * (left - secant))
     nudge = min(max((right - left) ** 2 / 5, grain / 2), abs(middle - secant))
     return math.exp(secant + math.copysign(nudge, middle - secant))
 

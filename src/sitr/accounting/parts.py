@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -20,8 +21,9 @@ from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
-from .losses.law import Floats, LaterPair, Pair, rounded_up, sampled_twice
+from .losses.law import Floats, LaterPair, Pair, sampled_twice
 from .losses.merged import merged_pair
+from .losses.rounding import rounded_up
 from .losses.sampled import SampledGaussianLoss
 from .renyi import Claim, implied_pair
 from .sampled_mix import SampledMix
@@ -250,8 +252,8 @@ def group_part(part: Pair | Claim, size: int) -> Pair | Claim:
     if isinstance(loss, DiscreteGaussianLoss):
         return pairs.discrete_gaussian_pair(loss.scale, size * loss.sensitivity)
     if isinstance(loss, IntervalLoss):
-        grown = rounded_up(size * Fraction(loss.e0))
-        return (pairs.laplace_pair if loss.top else pairs.exponential_pair)(grown)
+        grown = size * loss.bound
+        return pairs.laplace_pair(grown) if loss.top else pairs.exponential_pair(rounded_up(grown))
     if isinstance(loss, SampledGaussianLoss):
         return _sampled_group(loss, size)
     if part.grown is not None:
@@ -289,14 +291,15 @@ def _group_by_profile(part: Pair, size: int) -> Pair:
     log_growth = (size - 1) * kinks + np.log(_ratio(size * kinks)) - np.log(_ratio(kinks)) + math.log(size)
     with np.errstate(divide="ignore"):
         grown = np.minimum(np.exp(np.minimum(np.log(deltas) + log_growth, 0.0)) * (1 + 1e-12), 1.0)
-    reached = [(float(size * e), float(d)) for e, d in zip(kinks, grown, strict=True)]
+    reached = [(rounded_up(size * Fraction(e)), d) for e, d in zip(kinks.tolist(), grown.tolist(), strict=True)]
     points = [(e, d) for e, d in reached if d < 1 and e <= MOST_EPSILON]
     beneath = part.beneath or part
     if not points:  # e^ε is no number any more: the last kink alone, stated where it holds
-        end, left = reached[-1]
-        black_box = pairs.two_point_pair(end, left)
-        return Pair(black_box.forward, black_box.backward, beneath)
-    return Pair(*(2 * (hull(points).forward,)), beneath=beneath)
+        points = reached[-1:]
+    law = hull(points).forward
+    assert isinstance(law, Atoms)
+    law = replace(law, largest_stated=False)
+    return Pair(law, law, beneath)
 
 
 def _whole_profile(order: Atoms, epsilon: Floats) -> Floats:

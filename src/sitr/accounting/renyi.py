@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from .engines.mix import FINE, Mix, best_tilt, chernoff_epsilon, log_kappa, minimise
 from .losses.atoms import Atoms, hull, two_point
 from .losses.law import UNIT, Complexes, Floats, Loss, Pair
+from .losses.rounding import rounded_up
 
 if TYPE_CHECKING:
     from .curve import Answers
@@ -40,6 +42,7 @@ class Claim(Loss):
     orders: tuple[float, ...] = ()
     beneath: Any = ()
     stated: bool = True
+    largest_stated: bool = True
 
     @property
     def largest(self) -> float:  # type: ignore[override]
@@ -65,10 +68,13 @@ class Claim(Loss):
 def zcdp_claim(rho: float, xi: float, delta: float) -> Claim:
     """(ξ,ρ)-zCDP: D_α ≤ ξ + ρα; the Gaussian with m² = 2ρ satisfies it.
 
-    Groups of s: (ξ s Σ_{i≤s} 1/i, s²ρ) (Bun and Steinke 2016, Prop. 27); s²ρ alone where ξ = 0 (THEORY 4.8).
+    Groups of s: (ξ s Σ_{i≤s} 1/i, s²ρ) (Bun and Steinke 2016, Prop. 27); s²ρ alone where ξ = 0, and sξ alone where
+    ρ = 0, as that is pure ξ-DP (THEORY 4.8).
     """
 
     def group(size: int) -> Claim:
+        if not rho:
+            return replace(zcdp_claim(0.0, rounded_up(size * Fraction(xi)), 0.0), largest_stated=False)
         harmonic = math.fsum(1 / i for i in range(1, size + 1))
         return zcdp_claim(size**2 * rho, size * harmonic * xi, 0.0)
 
@@ -123,9 +129,12 @@ def chord_claim(points: tuple[tuple[float, float], ...], delta: float) -> Claim:
 
     def group(size: int) -> Claim:
         halvings = math.ceil(math.log2(size))
-        moved = tuple((a / 2**halvings, 3**halvings * e) for a, e in points if a >= 2 ** (halvings + 1))
-        claim = chord_claim(moved, 0.0) if moved else Claim(lambda alpha: alpha + math.inf, 0.0)
-        return replace(claim, attained=size * attained)  # of the mechanism that attains this one
+        moved = tuple((a / 2**halvings, 3**halvings * e) for a, e in finite if a >= 2 ** (halvings + 1))
+        pure = ((math.inf, rounded_up(size * Fraction(always))),) if math.isfinite(always) else ()
+        known = moved + pure
+        claim = chord_claim(known, 0.0) if known else Claim(lambda alpha: alpha + math.inf, 0.0)
+        # Of the mechanism that attains this one.
+        return replace(claim, attained=size * attained, largest_stated=False)
 
     limits = [2 * e / a for a, e in finite] + ([0.0] if math.isfinite(always) else [])
     attained = math.sqrt(min(limits))
@@ -145,9 +154,9 @@ def curve_claim(event: Answers, delta: float) -> Claim:
         return np.array([event.rdp(float(a), delta_part=True) for a in alphas.ravel()]).reshape(alphas.shape)
 
     fails = event.infinite_mass
-    # A mass may be; a largest loss, which is asked for where there is none, is a quotient or a logarithm.
-    stated = bool(delta or fails) and (not fails or (not delta and event._orders.most_infinite_mass == fails))
-    return Claim(rdp, 0.0, delta + fails * (1 - delta), beneath=event.parts, stated=stated)
+    stated = not fails or (not delta and event._orders.most_infinite_mass == fails)
+    mass = delta + fails * (1 - delta)
+    return Claim(rdp, 0.0, mass, beneath=event.parts, stated=stated, largest_stated=False)
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.special import gammaln
 
 from .engines.mix import Mix
 from .losses.law import Complexes, Floats, Loss, share_of
+from .losses.rounding import ROUNDED, added_above, sampled_above
 from .losses.sampled_curve import log_ratio
 
 MOST_TERMS = 1000  # of a binomial sum; at higher orders convexity says nearly as much
@@ -39,12 +40,20 @@ class SampledMix(Loss):
         """Q has no mass where w is infinite: only the remove order has such losses."""
         return share_of(self.q, self.forward.infinite_mass) if self.removes else 0.0
 
-    @property
+    @cached_property
     def largest(self) -> float:  # type: ignore[override]
-        """Return the largest finite loss: where w is largest (remove) or least (add)."""
+        """The largest finite loss: where w is largest (remove) or least (add)."""
         if self.removes:
-            return log_ratio(self.forward.largest, self.q)
-        return -log_ratio(-math.inf if self.backward.infinite_mass else self.forward.smallest, self.q)
+            return sampled_above(self.forward.largest, self.q)
+        return added_above(-math.inf if self.backward.infinite_mass else self.forward.smallest, self.q)
+
+    @property
+    def largest_below(self) -> float:
+        """What some loss reaches."""
+        if self.removes:
+            return log_ratio(self.forward.largest_below, self.q) * (1 - ROUNDED)
+        least = -math.inf if self.backward.infinite_mass else self.forward.smallest * (1 - ROUNDED)
+        return -log_ratio(least, self.q) * (1 - ROUNDED)
 
     def mean(self) -> float:
         """Return a bound on E L, which no divergence of a higher order is under."""

@@ -27,7 +27,7 @@ from .events import (
     ZeroConcentrated,
     compose,
 )
-from .losses.law import rounded_up
+from .losses.rounding import rounded_up
 
 
 def from_dp_accounting(event: object, *, adjacency: Adjacency = "add_remove") -> Event:

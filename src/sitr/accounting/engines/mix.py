@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from ..losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from ..losses.law import UNIT, Complexes, Floats, Loss
+from ..losses.rounding import ROUNDED, rounded_up, sum_above
 from .delta import NEVER, Failure
 from .measure import Measure
 
@@ -91,11 +93,25 @@ class Mix:
 
     @cached_property
     def largest(self) -> float:
-        return math.inf if self.m2 else math.fsum(n * loss.largest for loss, n in self.parts)
+        """No loss is above it: what the largest ones add up to, rounded up."""
+        if self.m2 or any(math.isinf(loss.largest) for loss, _ in self.parts):
+            return math.inf
+        return sum_above(rounded_up(n * loss.bound) for loss, n in self.parts)
 
     @cached_property
     def smallest(self) -> float:
-        return -math.inf if self.m2 else math.fsum(n * loss.smallest for loss, n in self.parts)
+        """No loss is under it."""
+        if self.m2 or any(math.isinf(loss.smallest) for loss, _ in self.parts):
+            return -math.inf
+        return -sum_above(rounded_up(-n * Fraction(loss.smallest)) for loss, n in self.parts)
+
+    @cached_property
+    def largest_below(self) -> float:
+        """What some loss reaches."""
+        if math.isinf(self.largest):
+            return math.inf
+        terms = [n * loss.largest_below for loss, n in self.parts]
+        return terms[0] if self.events == 1 else math.fsum(terms) * (1 - ROUNDED)
 
     @cached_property
     def log_top_mass(self) -> float:

@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from ..losses.law import UNIT
+from ..losses.rounding import ROUNDED
 from .certify import Bounds
 from .delta import Finite, Found, Total
 from .mix import Mix, log_kappa, saddle_tilt
-from .solve import ROUNDED, candidates
+from .solve import candidates
 from .ways import Purse
 
 MOST_TUNINGS = 6
@@ -75,7 +76,8 @@ class Order:
         mix = self.mix
         if epsilon >= mix.largest:
             return Found(Finite(0.0), Finite(max(mix.largest * (1 + ROUNDED) - epsilon, 0.0)), "largest loss")
-        top = math.exp(mix.log_top_mass) * -math.expm1(epsilon - mix.largest) * (1 - 1e-12)  # the atom there alone
+        gap = min(epsilon - mix.largest * (1 - ROUNDED), 0.0)
+        top = math.exp(mix.log_top_mass) * -math.expm1(gap) * (1 - 1e-12)  # the atom there alone
         if not self.tuned:
             self.tune(epsilon, purse)
         bounds = self.tuned[min(self.tuned, key=lambda where: abs(where - epsilon))]

@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from ..losses.law import UNIT
+from ..losses.rounding import ROUNDED
 from .certify import Bounds, certify
 from .closed import closed_form
 from .cut import cut_at, rough_log_delta
@@ -27,7 +28,6 @@ from .rare import rare_laws
 from .split import split_at
 from .ways import ENOUGH, FAR, RARE, Purse, attempt, narrowed_by_ways, truncated
 
-ROUNDED = 2.0**-50  # by how much a sum of largest losses may be rounded
 LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely, and is never said to be 0
 HIDDEN = 14.0  # nats that a tilted law may lie above δ for its line to see δ through the rounding
 COARSE = 1e-3  # of ε: what smoothing may move it by for a line to be worth its while
@@ -88,8 +88,8 @@ def epsilon_of(
     if failure.lower > delta:
         return Found(math.inf, math.inf, "infinite-loss mass")
     if failure.lower == failure.upper == delta:
-        largest, rounded = max(mix.largest, 0.0), ROUNDED if mix.events > 1 else 0.0
-        return Found(largest * (1 - rounded), largest * (1 + rounded), "largest loss")
+        rounded = ROUNDED if mix.events > 1 else 0.0  # as a law that was made is
+        return Found(max(mix.largest_below, 0.0), max(mix.largest, 0.0) * (1 + rounded), "largest loss")
     least, most = failure.left(delta)
     if least <= 0:
         return Found(0.0, math.inf, "infinite-loss mass")

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..losses.law import UNIT
+from ..losses.rounding import ROUNDED
 from .delta import Found
 from .mix import MODEL, Mix, log_kappa, minimise, saddle_tilt
 from .profile import Order, Profile
-from .solve import LEAST, ROUNDED
+from .solve import LEAST
 from .ways import ENOUGH, Purse
 
 GAPS = np.geomspace(1.0, 1e-7, 15)  # lengths of chords: shares of the distance over which δ falls by a factor of e

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..losses.rounding import ROUNDED
 from .delta import Found
 from .mix import Mix, minimise
 from .profile import ROUNDING, Order, Profile
-from .solve import ROUNDED
 from .ways import ENOUGH, Purse
 
 MOST_QUESTIONS = 60  # evaluations of the profile for one type-I error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from ... import _validate
 from ...errors import InvalidArgument
 from ...units import Adjacency, join
 from ..losses import pairs
-from ..losses.law import Pair, inverse_above
+from ..losses.law import Pair
 from ..parts import Parts, sampled_part
 from .event import Event
 
@@ -56,7 +57,7 @@ class Laplace(Event):
         self._set(noise_multiplier=_noise(self.noise_multiplier))
 
     def _describe(self) -> Pair:
-        return pairs.laplace_pair(inverse_above(self.noise_multiplier))
+        return pairs.laplace_pair(1 / Fraction(self.noise_multiplier))
 
 
 @dataclass(frozen=True, repr=False)

@@ -43,6 +43,8 @@ class Atoms(Loss):
     infinite_mass: float = 0.0
     uneven: bool = False  # P or Q has outcomes that the other has not, so that E e^{-L} is not 1
     stated: bool = False
+    largest_stated: bool = False
+    exact_largest: Fraction | None = None
 
     @classmethod
     def of(cls, losses: Floats, masses: Floats, infinite_mass: float = 0.0, uneven: bool = False) -> Atoms:
@@ -169,7 +171,7 @@ def pair_of(losses: Floats, masses: Floats, infinite_mass: float = 0.0) -> Pair:
     rounding = 4 * UNIT * math.fsum([*(np.abs(masses * np.expm1(-losses)) * (2 + np.abs(losses))), infinite_mass])
     missing = _missing(losses, masses, infinite_mass) if missing > rounding else 0.0
     uneven = bool(infinite_mass or missing)
-    forward = replace(Atoms.of(losses, masses, infinite_mass, uneven), stated=True)
+    forward = replace(Atoms.of(losses, masses, infinite_mass, uneven), stated=True, largest_stated=True)
     return Pair(forward, Atoms.of(-losses, other, missing, uneven))
 
 
@@ -184,8 +186,12 @@ def two_point(epsilon: float, delta: float) -> Pair:
     """The pair of a black box that is known to be (ε,δ)-DP (Kairouz–Oh–Viswanath; THEORY 2.6)."""
     if delta >= 1:
         return nothing()
-    logs = -np.logaddexp(0.0, np.array([epsilon, -epsilon]))
-    return Pair.symmetric(Atoms(np.array([-epsilon, epsilon]), logs, delta, stated=True))
+    return Pair.symmetric(replace(response(epsilon, delta), stated=True, largest_stated=True))
+
+
+def response(epsilon: float, delta: float = 0.0) -> Atoms:
+    """Losses of ±ε, as randomized response has them, outside a mass of δ (THEORY 2.1, 2.6)."""
+    return Atoms(np.array([-epsilon, epsilon]), -np.logaddexp(0.0, np.array([epsilon, -epsilon])), delta)
 
 
 def nothing() -> Pair:
@@ -208,7 +214,8 @@ def hull(points: list[tuple[float, float]]) -> Pair:
     beyond = Vertex(chain[-1].y + ONE, chain[-1].delta, math.inf)  # the last slope is 0
     logs = np.array([_log_mass(*three) for three in zip(chain, chain[1:], [*chain[2:], beyond], strict=False)])
     losses = np.array([vertex.epsilon for vertex in chain[1:]])
-    return Pair.symmetric(Atoms(losses, logs - log_sum_exp(logs), chain[-1].delta / ONE, stated=True))
+    law = Atoms(losses, logs - log_sum_exp(logs), chain[-1].delta / ONE)
+    return Pair.symmetric(replace(law, stated=True, largest_stated=True))
 
 
 class Vertex(NamedTuple):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from .law import UNIT, Complexes, Floats, Loss, complex_expm1, moment_excess
+from .rounding import rounded_up
 
 TINY = 1e-2  # where |x| e0 stays under this, moments are summed from their excess over one
 _LEGENDRE = np.polynomial.legendre.leggauss(16)
@@ -19,17 +21,19 @@ class IntervalLoss(Loss):
     """The same law in both orders. The density is `edge` e^{(l - e0)/2}; `top` and `bottom` are the masses at ±e0."""
 
     closed = True
-    bounded = True  # e0 was given, or is a quotient that was rounded up
 
     e0: float
     edge: float
     top: float
     bottom: float
+    exact_largest: Fraction | None = None
 
     @classmethod
-    def laplace(cls, e0: float) -> IntervalLoss:
-        """THEORY 2.2: half the mass at e0, e^{-e0}/2 at -e0, density e^{(l-e0)/2}/4 between."""
-        return cls(e0, 0.25, 0.5, math.exp(-e0) / 2)
+    def laplace(cls, epsilon: float | Fraction) -> IntervalLoss:
+        """THEORY 2.2: half the mass at e0, e^{-e0}/2 at -e0, density e^{(l-e0)/2}/4 between; e0 is ε, rounded up."""
+        exact = Fraction(epsilon)
+        e0 = rounded_up(exact)
+        return cls(e0, 0.25, 0.5, math.exp(-e0) / 2, exact)
 
     @classmethod
     def exponential(cls, e0: float) -> IntervalLoss:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .rounding import ROUNDED, rounded_up
+
 # Scalars and arrays alike: the formulas are the same for both, and NumPy's own types would tell them apart.
 Floats: TypeAlias = Any
 Complexes: TypeAlias = Any
@@ -39,8 +41,9 @@ class Loss(ABC):
 
     infinite_mass: float = 0.0
     stated: bool = False  # `infinite_mass` is a number that was given, not one that was computed and is rounded
-    bounded: bool = False  # no loss is above `largest`, however that was rounded
-    largest: float = math.inf
+    largest_stated: bool = False  # and so is `largest`
+    largest: float = math.inf  # no loss is above it: rounded up, where it was computed
+    exact_largest: Fraction | None = None  # what it was before, where that is a fraction
     smallest: float = -math.inf
     top_mass: float = 0.0
     reach: float = math.inf  # `ratios` is accurate for |t| up to here
@@ -48,6 +51,16 @@ class Loss(ABC):
     orders: tuple[float, ...] = ()  # the orders of a table, where that is all that is known
     closed: bool = False  # `profile` is a closed form without cancellation
     tuning: float = 0.0  # multiplications, about, that it takes to find a tilt and to bound |M| there, if they are many
+
+    @property
+    def bound(self) -> Fraction:
+        """What no loss is above, before any rounding that is known, so that many of them do not add up roundings."""
+        return Fraction(self.largest) if self.exact_largest is None else self.exact_largest
+
+    @property
+    def largest_below(self) -> float:
+        """What some loss reaches: `largest` itself, where that was given."""
+        return self.largest if self.largest_stated else self.largest - ROUNDED * abs(self.largest)
 
     @property
     def log_finite(self) -> float:
@@ -166,31 +179,6 @@ def sampled_twice(q: float, rate: float) -> float:
 def share_of(q: float, mass: float) -> float:
     """Return q times a mass, for q > 0: it is 0 only where the mass is, though the product may underflow."""
     return max(q * mass, math.ulp(0.0)) if mass > 0 else 0.0
-
-
-def rounded_up(number: Fraction) -> float:
-    """Return the least float that is not under a number.
-
-    Example:
-        >>> rounded_up(Fraction(1, 2)), rounded_up(Fraction(1, 3)) * 3 >= 1
-        (0.5, True)
-    """
-    nearest = float(number)
-    return math.nextafter(nearest, math.inf) if Fraction(nearest) < number else nearest
-
-
-def inverse_above(number: float) -> float:
-    """Return the least float that is not under 1 / number, for number > 0; infinity where there is none.
-
-    Example:
-        >>> inverse_above(2.0), inverse_above(3.0) * Fraction(3) >= 1
-        (0.5, True)
-    """
-    nearest = 1 / number
-    if math.isinf(nearest):
-        return nearest
-    (a, b), (c, d) = nearest.as_integer_ratio(), number.as_integer_ratio()
-    return math.nextafter(nearest, math.inf) if a * c < b * d else nearest
 
 
 def waves(losses: Complexes, weights: Complexes, step: float, count: int) -> Complexes:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache, partial
 
 import numpy as np
 
-from .atoms import Atoms, hull, pair_of, two_point
+from .atoms import Atoms, hull, pair_of, response, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
 from .law import Floats, LaterPair, Pair, log_sum_exp, sampled_twice, share_of
+from .rounding import log_above, rounded_up, sampled_above
 from .sampled import SampledGaussianLoss
 from .sampled_curve import SampledCurve, log_ratios
 from .sampled_discrete import SampledDiscreteLoss
@@ -29,9 +30,9 @@ def gaussian_pair(m: float) -> Pair:
 
 
 @lru_cache(maxsize=4096)
-def laplace_pair(e0: float) -> Pair:
-    """Laplace noise with ε = e0 (THEORY 2.2)."""
-    return Pair.symmetric(IntervalLoss.laplace(e0), farthest=True)
+def laplace_pair(epsilon: float | Fraction) -> Pair:
+    """Laplace noise that is ε-DP (THEORY 2.2)."""
+    return Pair.symmetric(IntervalLoss.laplace(epsilon), farthest=True)
 
 
 @lru_cache(maxsize=4096)
@@ -77,8 +78,11 @@ def discrete_laplace_pair(scale: float, sensitivity: int) -> Pair:
     j = np.arange(sensitivity + 1)
     logs = -j / scale - math.log1p(math.exp(-1 / scale))
     logs[1:-1] += math.log(-math.expm1(-1 / scale))
-    losses = (sensitivity - 2 * j) / scale
-    loss = Atoms(losses[::-1].copy(), (logs - log_sum_exp(logs))[::-1].copy())
+    losses = (2 * j - sensitivity) / scale
+    exact = sensitivity / Fraction(scale)
+    losses[-1] = rounded_up(exact)
+    losses[0] = -losses[-1]
+    loss = Atoms(losses, (logs - log_sum_exp(logs))[::-1].copy(), exact_largest=exact)
     return Pair(loss, loss, grown=lambda size: discrete_laplace_pair(scale, size * sensitivity), farthest=True)
 
 
@@ -93,7 +97,13 @@ def _coarse_discrete_laplace(scale: float, sensitivity: int) -> Pair:
     inner_q = np.exp(-mirrored_a * decay) * -np.expm1(-(mirrored_b - mirrored_a) * decay) * top
     ends = (sensitivity - 2 * a) * decay, (sensitivity - 2 * (b - 1)) * decay
     return _from_cells(
-        inner_p, inner_q, ends[1], ends[0], sensitivity * decay, top, math.exp(-sensitivity * decay) * top
+        inner_p,
+        inner_q,
+        ends[1],
+        ends[0],
+        rounded_up(sensitivity / Fraction(scale)),
+        top,
+        math.exp(-sensitivity * decay) * top,
     )
 
 
@@ -123,17 +133,15 @@ def _from_cells(
 def k_ary_pair(p: float, k: int) -> Pair:
     """Truth with probability p, each other of k values with r: losses ±ln(p/r), and 0 of mass (k-2) r (THEORY 2.1)."""
     r = (1 - p) / (k - 1)
-    n, d = p.as_integer_ratio()
-    over = (n * k - d) / (d - n)  # p/r - 1, rounded once: p may be near 1/k
-    loss = math.log1p(over) if over > -0.5 else math.log(p) - math.log1p(-p) + math.log(k - 1)
+    ratio = Fraction(p) * (k - 1) / (1 - Fraction(p))
+    loss = log_above(max(ratio, 1 / ratio))
     if loss == 0:
         return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1)))
     if k == 2:
-        return replace(two_point(abs(loss), 0.0), farthest=True)
+        return Pair.symmetric(response(loss), farthest=True)
     # Both orders are equal: the values p and r trade places.
-    low, high = (r, p) if loss > 0 else (p, r)
-    atoms = Atoms.of(np.array([-abs(loss), 0.0, abs(loss)]), np.array([low, (k - 2) * r, high]))
-    return Pair.symmetric(atoms, farthest=True)
+    low, high = (r, p) if ratio > 1 else (p, r)
+    return Pair.symmetric(Atoms.of(np.array([-loss, 0.0, loss]), np.array([low, (k - 2) * r, high])), farthest=True)
 
 
 @lru_cache(maxsize=4096)
@@ -238,6 +246,7 @@ def batch_pair(pair: Pair, q: float) -> Pair:
     assert isinstance(removed, Atoms)
     over = removed.losses > 0
     losses, masses = removed.losses[over], np.exp(removed.logs[over] + removed.log_finite)
+    losses[-1:] = sampled_above(pair.forward.largest, q)
     images = masses * np.exp(-losses)
     left = max(1 - removed.infinite_mass - math.fsum(masses) - math.fsum(images), 0.0)  # where nothing is lost
     law = Atoms.of(

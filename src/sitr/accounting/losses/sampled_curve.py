@@ -15,6 +15,7 @@ import numpy as np
 from .atoms import Atoms
 from .interval import IntervalLoss
 from .law import Complexes, Floats, Loss, Pair, log_sum_exp, mean_excess, share_of
+from .rounding import ROUNDED, added_above, sampled_above
 
 PANELS = 256  # of a rule at most; where they are not enough, the law is cut into cells
 CELLS = 4096  # whose masses are spread to their ends
@@ -66,22 +67,30 @@ class SampledCurve(Loss):
     def infinite_mass(self) -> float:  # type: ignore[override]
         return share_of(self.q, self.pair.forward.infinite_mass) if self.removes else 0.0
 
-    @property
+    @cached_property
     def largest(self) -> float:  # type: ignore[override]
-        return self._highest if self.removes else -self._lowest
+        return self._most_removed if self.removes else self._most_added
 
     @property
+    def largest_below(self) -> float:
+        forward = self.pair.forward
+        if self.removes:
+            return log_ratio(forward.largest_below, self.q) * (1 - ROUNDED)
+        least = -math.inf if self.pair.backward.infinite_mass else forward.smallest * (1 - ROUNDED)
+        return -log_ratio(least, self.q) * (1 - ROUNDED)
+
+    @cached_property
     def smallest(self) -> float:  # type: ignore[override]
-        return self._lowest if self.removes else -self._highest
+        return -self._most_added if self.removes else -self._most_removed
 
     @property
-    def _highest(self) -> float:
-        return log_ratio(self.pair.forward.largest, self.q)
+    def _most_removed(self) -> float:
+        return sampled_above(self.pair.forward.largest, self.q)
 
     @property
-    def _lowest(self) -> float:
+    def _most_added(self) -> float:
         """Where P has nothing, l is -∞ and r is 1 - q."""
-        return log_ratio(-math.inf if self.pair.backward.infinite_mass else self.pair.forward.smallest, self.q)
+        return added_above(-math.inf if self.pair.backward.infinite_mass else self.pair.forward.smallest, self.q)
 
     def log_mgf(self, x: Floats) -> Floats:
         x = np.asarray(x, dtype=np.float64)
