@@ -1,9 +1,10 @@
-"""What all tests share: the Hypothesis profile, and the rule that CI skips nothing silently."""
+"""What all tests share: the Hypothesis profile, the groups of xdist, and the rule that CI skips nothing silently."""
 
 import os
 from pathlib import Path
 
 import pytest
+from _pytest.nodeid import NodeId
 from hypothesis import settings
 
 # Reasons, word for word, for which a test may be skipped in CI. Every entry is a hole in the tests: say why.
@@ -21,6 +22,18 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Collect only test files here: doctests belong to the package, and a helper is imported by whoever needs it."""
     helper = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
     return True if helper else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let `--dist loadgroup` see the groups: Spark starts in one process, and its tests begin first.
+
+    pytest-xdist 3.8 tells the group of a test in `_nodeid`, which pytest 9.2 no longer reads, and so silently groups
+    nothing (pytest-dev/pytest-xdist#1386).
+    """
+    for item in items:
+        if told := vars(item).get("_nodeid"):
+            item._id = NodeId.parse(told)
 
 
 def unlisted_skips(config: pytest.Config) -> list[str]:
