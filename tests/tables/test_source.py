@@ -164,6 +164,7 @@ def test_a_child_is_refused_a_database_file_of_duckdb(tmp_path):
     assert source.run(tally).column("sum0").to_pylist() == [1]
 
 
+@pytest.mark.xdist_group("spark")
 def test_a_child_is_refused_the_context_of_spark():
     from sitr.tables.spark import Spark
 
