@@ -14,6 +14,9 @@ ALLOWED_SKIPS: frozenset[str] = frozenset(
     }
 )
 
+# The queries of tests are short: to optimise what Spark makes of them takes longer than to run it.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 settings.register_profile("sitr", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("sitr")
 
