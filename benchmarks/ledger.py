@@ -45,9 +45,12 @@ def latency(folder: Path, rounds: int) -> list[dict[str, Any]]:
     """Reserve, start and commit beside the bare transactions, turn by turn, so that both see the same disk."""
     rows = [_measured("SQLite", ledger_books.sqlite_pair(folder), rounds)]
     if cluster.installed():
-        server = cluster.shared()
-        pair = ledger_books.postgres_pair(server.fresh_database(), server.fresh_database())
-        rows.append(_measured("PostgreSQL", pair, rounds))
+        server = cluster.Cluster(synced=True)
+        try:
+            pair = ledger_books.postgres_pair(server.fresh_database(), server.fresh_database())
+            rows.append(_measured("PostgreSQL", pair, rounds))
+        finally:
+            server.remove()
     return rows
 
 

@@ -184,7 +184,6 @@ def _tests(tree: Tree, tests: list[str], plugin: Any) -> int:
     atexit._clear()
     options = ["-x", "-q", "-c", "pyproject.toml", "--rootdir", ".", "-p", "no:cacheprovider"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is warm is not rewritten
-    importlib.import_module("tests.ledger.cluster").SETTINGS["fsync"] = "off"  # nothing here outlives the machine
     code = pytest.main([*options, f"--basetemp={tree.temporary}", *tests], plugins=[plugin])
     tree.found.write_text(json.dumps(plugin.found))
     atexit._run_exitfuncs()

@@ -1,9 +1,10 @@
-"""What all tests share: the Hypothesis profile, and the rule that CI skips nothing silently."""
+"""What all tests share: the Hypothesis profile, the groups of xdist, and the rule that CI skips nothing silently."""
 
 import os
 from pathlib import Path
 
 import pytest
+from _pytest.nodeid import NodeId
 from hypothesis import settings
 
 # Reasons, word for word, for which a test may be skipped in CI. Every entry is a hole in the tests: say why.
@@ -13,6 +14,9 @@ ALLOWED_SKIPS: frozenset[str] = frozenset(
     }
 )
 
+# The queries of tests are short: to optimise what Spark makes of them takes longer than to run it.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 settings.register_profile("sitr", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("sitr")
 
@@ -21,6 +25,18 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Collect only test files here: doctests belong to the package, and a helper is imported by whoever needs it."""
     helper = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
     return True if helper else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let `--dist loadgroup` see the groups: Spark starts in one process, and its tests begin first.
+
+    pytest-xdist 3.8 tells the group of a test in `_nodeid`, which pytest 9.2 no longer reads, and so silently groups
+    nothing (pytest-dev/pytest-xdist#1386).
+    """
+    for item in items:
+        if told := vars(item).get("_nodeid"):
+            item._id = NodeId.parse(told)
 
 
 def unlisted_skips(config: pytest.Config) -> list[str]:

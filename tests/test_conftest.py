@@ -1,4 +1,4 @@
-"""The rule of tests/conftest.py: in CI a skip that nobody listed fails the run."""
+"""The rules of tests/conftest.py: a group runs in one process, and in CI a skip that nobody listed fails the run."""
 
 import os
 import subprocess
@@ -8,6 +8,18 @@ from pathlib import Path
 import pytest
 
 IN_A_TEST = "import pytest\ndef test_a(): pass\ndef test_b(): pytest.skip('no time')\n"
+GROUPED = """
+import os, pathlib, pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_any(number): pass
+
+@pytest.mark.xdist_group("slow")
+@pytest.mark.parametrize("number", range(4))
+def test_grouped(number):
+    with pathlib.Path("processes").open("a") as file:
+        print(os.getpid(), file=file)
+"""
 OF_A_MODULE = "import pytest\npytest.skip('no time', allow_module_level=True)\n"
 
 
@@ -39,3 +51,11 @@ def test_a_skip_is_fine_elsewhere(tmp_path):
 def test_a_run_without_skips_is_fine_in_ci(tmp_path):
     result = run_pytest(tmp_path, "def test_a(): pass\n", ci=True, args=())
     assert result.returncode == 0, result.stdout
+
+
+def test_the_tests_of_a_group_run_in_one_process(tmp_path):
+    result = run_pytest(tmp_path, GROUPED, ci=False, args=("-n", "2", "--dist", "loadgroup"))
+    assert result.returncode == 0, result.stdout
+    processes = (tmp_path / "processes").read_text().split()
+    assert len(processes) == 4
+    assert len(set(processes)) == 1

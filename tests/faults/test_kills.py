@@ -97,7 +97,7 @@ def test_nothing_leaves_before_the_anchor_knows_of_it(fresh, nursery, tmp_path):
 
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_server_that_crashes_keeps_what_it_promised(kill, nursery, tmp_path):
-    server, budget = cluster.Cluster(), 400
+    server, budget = cluster.Cluster(synced=True), 400
     try:
         url, side = server.fresh_database(), str(tmp_path / "side")
         harness.prepare(url, budget)

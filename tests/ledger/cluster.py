@@ -1,4 +1,4 @@
-"""A private PostgreSQL cluster in a folder of its own: no network, every commit synced, and it may be crashed."""
+"""A private PostgreSQL cluster in a folder of its own: no network, and it may be crashed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ NEEDED = ("initdb", "pg_ctl", "pg_dump", "psql", "postgres")
 MISSING = f"the programs of PostgreSQL 15 are not in {PROGRAMS}"
 SETTINGS = {
     "listen_addresses": "''",
-    "fsync": "on",
     "synchronous_commit": "on",
     "max_connections": "60",
     "shared_buffers": "16MB",
@@ -36,19 +35,23 @@ def installed() -> bool:
 class Cluster:
     """One server, reached by a socket in its folder; databases belong to the role `owner`.
 
+    Args:
+        synced: Every commit is on the disk before it is answered. That matters if the machine fails, which none does
+            here: a server that is crashed, or measured, is to be as it is where it is used.
+
     Attributes:
         folder: Where everything is; its path is short, since that of a socket must be under 108 bytes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, synced: bool) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="sitr-pg-", dir="/tmp"))
         self._numbers = itertools.count(1)
         if os.geteuid() == 0:  # initdb refuses root
             shutil.chown(self.folder, "postgres")
         self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
-        settings = "".join(f"{name} = {value}\n" for name, value in SETTINGS.items())
+        settings = SETTINGS | {"fsync": "on" if synced else "off", "unix_socket_directories": f"'{self.folder}'"}
         with (self.data / "postgresql.conf").open("a") as file:
-            file.write(settings + f"unix_socket_directories = '{self.folder}'\n")
+            file.writelines(f"{name} = {value}\n" for name, value in settings.items())
         self.start()
         self.sql("CREATE ROLE owner LOGIN CREATEROLE")
 
@@ -152,7 +155,7 @@ def database_of(url: str) -> str:
 @cache
 def shared() -> Cluster:
     """The cluster of this process; gone with it."""
-    cluster = Cluster()
+    cluster = Cluster(synced=False)
     atexit.register(_remove, cluster, os.getpid())
     return cluster
 

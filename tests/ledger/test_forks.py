@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import threading
 import time
+from weakref import WeakSet
 
 import pytest
 
@@ -139,6 +140,16 @@ def test_forks_are_granted_the_ledger_wherever_an_owner_was_interrupted(ledger):
     assert ledger.verify().valid
 
 
+@pytest.fixture
+def only_two(ledger, monkeypatch):
+    """A fork asks this ledger and one other: those of earlier tests that live on would each add all its places."""
+    with Ledger.open("memory://") as other:
+        held = [one.store._connections for one in (ledger, other)]
+        monkeypatch.setattr(forks, "FORKING", WeakSet(held))
+        yield
+
+
+@pytest.mark.usefixtures("only_two")
 def test_an_interrupt_at_any_place_of_a_fork_leaves_the_gate_open(ledger):
     """A hook that fails is told of and forgotten by Python: the parent goes on, and a child that was passed nothing."""
     said, whole = [], 2

@@ -12,6 +12,8 @@ from sitr.errors import InvalidArgument, MissingExtra
 from sitr.report import figures, numbers, write_figures
 from sitr.report.figures import FIGURES
 
+pytestmark = pytest.mark.xdist_group("figures")  # so that one process draws them
+
 # The same figures from fewer numbers, made once.
 SMALL = {
     numbers.rdp_table: {},

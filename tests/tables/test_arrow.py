@@ -312,7 +312,7 @@ def lying(tmp_path, values, here, gone):
     path.write_bytes(content[:end] + content[end:].replace(here, gone))
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "careful", "spark"])
+@pytest.mark.parametrize("engine", ["duckdb", "careful", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
 @pytest.mark.parametrize("value", ["sitr here", int.from_bytes(b"sitr\x05", "little")], ids=["text", "number"])
 def test_what_a_file_says_of_its_values_is_not_believed(tmp_path, monkeypatch, engine, value):
     """Engines would leave out the part of a file that, by what it says, has nothing that is asked for; or a clip."""

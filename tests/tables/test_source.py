@@ -1,5 +1,6 @@
 """Sources: what an engine says never leaves, and Ctrl-C stops it."""
 
+import gc
 import os
 import signal
 import threading
@@ -164,6 +165,27 @@ def test_a_child_is_refused_a_database_file_of_duckdb(tmp_path):
     assert source.run(tally).column("sum0").to_pylist() == [1]
 
 
+def test_a_child_does_not_collect_what_its_parent_left():
+    """DuckDB would wait for threads that a child has not, and crash."""
+
+    def left():
+        connection = duckdb.connect()
+        connection.execute("SET threads = 2")
+        assert connection.execute("SELECT sum(i) FROM range(3000000) AS t(i)").fetchall() == [(4499998500000,)]
+        itself = [connection]
+        itself.append(itself)
+
+    gc.disable()
+    try:
+        for _ in range(3):
+            left()
+        with fork_warned():
+            assert in_child(lambda: (gc.collect(), "alive")[1]) == "alive"
+    finally:
+        gc.enable()
+
+
+@pytest.mark.xdist_group("spark")
 def test_a_child_is_refused_the_context_of_spark():
     from sitr.tables.spark import Spark
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import logging
 import os
@@ -395,6 +396,8 @@ def not_after_fork(what: str) -> NotAllowed:
 
 
 def _in_child() -> None:
+    """Begin anew. What the parent left for the garbage collector stays: DuckDB crashes where its threads are not."""
+    gc.freeze()
     for source in list(_sources):
         source.in_child()
 
