@@ -89,3 +89,14 @@ def test_more_noise_is_that_of_what_is_inside(wrap):
     standing = Standing(keeper, keeper.nothing)
     assert noise_factor(standing, wrap(Gaussian(noise_multiplier=0.5))) == "2.00"
     assert noise_factor(standing, ShuffledReports(RandomizedResponse(p=0.999999), n=2)) == ""
+
+
+def test_a_sum_that_people_reckon_is_not_shown_with_a_hair_more():
+    """Ten times 0.1 is a hair more than 1 in exact numbers, and the safe side of three digits would be 1.01."""
+    ledger = Ledger.open("memory://")
+    ledger.create_budget("clinic", Budget(epsilon=0.5))
+    with pytest.raises(BudgetExceeded, match=r"ε: 1\.00 requested, 0\.500 left, short by 0\.500"):
+        ledger.reserve("clinic", PureDP(epsilon=0.1) * 10, analyst="amina")
+    ledger.create_budget("lab", Budget(epsilon=1.0))
+    ledger.reserve("lab", PureDP(epsilon=0.1) * 10, analyst="amina")
+    assert "exact      ε = 1.00 at δ = 0" in str(ledger.statement("lab"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ..display import rounded_down, rounded_up, scientific
+from ..display import rounded_down, reckoned, rounded_up, scientific
 
 if TYPE_CHECKING:
     from ..accounting import Bracket
@@ -133,7 +133,7 @@ def epsilon_text(bracket: Bracket, delta: float) -> str:
         >>> epsilon_text(Laplace(noise_multiplier=3).epsilon(delta=0), 0)
         'ε = 0.334 at δ = 0'
     """
-    return f"ε = {rounded_up(bracket.upper)} at δ = {scientific(delta)}"
+    return f"ε = {rounded_up(reckoned(bracket.upper, spent=True))} at δ = {scientific(delta)}"
 
 
 def cost_text(bill: Explanation) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ..accounting import Composed, Event, Gaussian, Laplace
 from ..accounting.filters import MOST, GDPFilter, RDPFilter, SingleFilter, ZCDPFilter
-from ..display import rounded_down, rounded_up, scientific
+from ..display import reckoned, rounded_down, rounded_up, scientific
 from ..errors import BudgetExceeded, NoSuchGuarantee, SitrError
 from .standing import Standing
 
@@ -162,6 +162,8 @@ def _short(filter: SingleFilter, cost: float, rest: float) -> str:
     if isinstance(filter, (RDPFilter, GDPFilter)):
         sign, unit = "", " %"
         cost, rest = (100 * amount**filter.power / filter.limit for amount in (cost, rest))
+    plain = reckoned(cost, spent=True)
+    cost = plain if plain > rest else cost  # what is short by a hair is short
     digits = _digits(cost, rest)
     requested, left, short = rounded_up(cost, digits), rounded_down(rest, digits), rounded_up(cost - rest)
     of = " of it" if unit else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..accounting import Bracket, Event
-from ..display import rounded_down, rounded_up, scientific
+from ..display import reckoned, rounded_down, rounded_up, scientific
 from .budget import Budget
 from .change import Change
 from .entry import Head
@@ -121,7 +121,8 @@ class Statement:
         rows += [("spent", amount_text(self.spent, spent=True))]
         rows += [("left", f"{amount_text(self.remaining, spent=False)}{full}")]
         rows.append(("fits", self.more or (f"one {self.fits}" if self.fits else "nothing any more")))
-        exact = f"ε = {rounded_up(self.exact.upper)} at δ = {scientific(self.exact_delta)} {FIXED_IN_ADVANCE}"
+        spent = rounded_up(reckoned(self.exact.upper, spent=True))
+        exact = f"ε = {spent} at δ = {scientific(self.exact_delta)} {FIXED_IN_ADVANCE}"
         rows.append(
             ("exact", f"{exact} (between {rounded_down(self.exact.lower, 6)} and {rounded_up(self.exact.upper, 6)})")
         )
