@@ -274,6 +274,9 @@ def _record(statement: Statement) -> dict[str, Any]:
     return {
         "name": statement.name,
         "budget": dataclasses.asdict(statement.budget),
+        "promise": statement.promise,
+        "units": statement.units,
+        "before": list(statement.before),
         "promises": [{"at": at, "promise": promise, "reason": reason} for at, promise, reason in statement.promises],
         "changes": [change._asdict() for change in statement.changes],
         "declared": [{"declaration": name, "version": version, "at": at} for name, version, at in statement.declared],
@@ -297,17 +300,19 @@ def _record(statement: Statement) -> dict[str, Any]:
 
 def _budget_records(book: Ledger) -> list[dict[str, Any]]:
     from ..ledger.change import WORDS, is_change
+    from ..ledger.meaning import unit_words
 
     changed: dict[str, dict[str, list[dict[str, str]]]] = {kind: defaultdict(list) for kind in WORDS}
     for entry in book.entries():
         if is_change(entry):
             about = {"at": entry.at, "reason": entry.record.get("reason", "")}
             changed[entry.kind][str(entry.record.get("name"))].append(about)
-    records = []
-    for name, promise in book.budgets().items():
+    records, budgets = [], book.budgets()
+    units = unit_words(book.terms(None), budgets)
+    for name, promise in budgets.items():
         dataset, holder = named(name)
         spent, left = book.spent(dataset, **holder), book.remaining(dataset, **holder)
-        about = {"name": name, "budget": dataclasses.asdict(promise), "promise": str(promise)}
+        about = {"name": name, "budget": dataclasses.asdict(promise), "promise": promise.made_to(units[name])}
         of = {"raise": name, "replace": name, "declare": dataset}
         changes = {how: changed[kind][of[kind]] for kind, how in WORDS.items()}
         records.append({**about, "spent": spent._asdict(), "remaining": left._asdict(), **changes})

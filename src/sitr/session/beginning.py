@@ -18,7 +18,7 @@ from ..ledger.terms import differences as changes
 from ..query.remarks import large_delta
 from ..tables.declaration import Declaration
 from .database import connect, create_budgets, declared_anchor, declared_book, declared_budgets, ledger_url
-from .terms import all_terms, check_sources, found_tables, hold_to_terms, known_terms
+from .terms import all_terms, check_sources, check_terms, found_tables, known_terms
 
 UNSEEN = "The tables cannot be opened from here, so nobody looked whether the declaration fits them; sitr.open will."
 BY_HAND = 'write a section [ledger] with a line url = "book.db", and run it again.'
@@ -58,8 +58,8 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
             tell(UNSEEN)
         ledger = Ledger.open(ledger_url(declared), create=True, anchor=declared_anchor(declared))
     try:
-        hold_to_terms(declared, ledger, found or {})  # before anything is promised
-        check_sources(declared, ledger)
+        check_terms(declared, ledger, found or {})  # before anything is promised
+        check_sources(declared, ledger, found or {})
         create_budgets(declared, ledger)
         _declare(declared, ledger, found or {})
         for remark in delta_remarks(declared):
@@ -98,7 +98,7 @@ def redeclare(path: str | Path, *, reason: str) -> tuple[Ledger, list[str]]:
     ledger = declared_book(declared)
     try:
         found = _looked_up(declared) or {}
-        check_sources(declared, ledger)
+        check_sources(declared, ledger, found)
         said = _declare(declared, ledger, found, reason)
         create_budgets(declared, ledger)
         _declare(declared, ledger, found)  # of datasets that are new
