@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import sitr
-from sitr.errors import DeclarationChanged, InvalidDeclaration, NotPermitted
+from sitr.errors import DeclarationChanged, InvalidDeclaration, NotPermitted, UnknownName
 from sitr.ledger import Budget, Ledger
 from sitr.session.beginning import begin, redeclare
 from sitr.session.database import declared_book
@@ -521,6 +521,34 @@ def test_a_book_that_knows_no_places_goes_on_and_is_taken_to_mean_any(path, monk
     with pytest.raises(InvalidDeclaration, match=r"is tables.stays of the declaration 'hospital'") as told:
         begin(third)
     assert "sitr budget begin" not in told.value.do
+
+
+def test_a_declaration_with_another_name_takes_the_place_of_the_first(path):
+    begin(path).close()
+    old = path.read_text(encoding="utf-8")
+    for table in ("stays", "bills"):
+        edited(path, f"[tables.{table}]\n", f'[tables.{table}]\ndataset = "hospital"\n')
+    edited(path, 'name = "hospital"', 'name = "clinic"')
+    edited(path, 'unit = "patient_id"\nmax_rows_per_unit = 3\n', 'unit = "id"\nmax_rows_per_unit = 3\n')
+    with pytest.raises(InvalidDeclaration, match=r"is tables.stays of the declaration 'hospital'") as told:
+        redeclare(path, reason="a new name")
+    assert "--instead-of hospital" in told.value.do
+    for name in ("clinic", "school"):
+        with pytest.raises(UnknownName, match=f"no other declaration '{name}'"):
+            redeclare(path, reason="a new name", instead_of=name)
+    book, _ = redeclare(path, reason="a new name", instead_of="hospital")
+    with book:
+        said = str(book.statement("hospital"))
+        assert (
+            "unit       bills: found through stays, where stay_id (a number) is id; stays: named by id, a number"
+            in said
+        )
+        assert "stays: named by patient_id, a number), until 20" in said
+        assert book.verify()
+    assert held(path) == ()
+    path.write_text(old, encoding="utf-8")
+    with pytest.raises(DeclarationChanged, match=r"tables.stays.unit: named by patient_id, a number, new"):
+        held(path)
 
 
 def test_rows_that_another_budget_paid_for_are_told(path):

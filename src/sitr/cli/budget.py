@@ -110,8 +110,9 @@ def begin(declaration: Path, as_json: bool) -> None:
 @budget.command()
 @declaration_argument
 @click.option("--reason", required=True, help="Why; every report shows it, with the date and what changed.")
+@click.option("--instead-of", help="The name of another declaration of the book, such as its old one, which ends.")
 @as_json
-def redeclare(declaration: Path, reason: str, as_json: bool) -> None:
+def redeclare(declaration: Path, reason: str, instead_of: str | None, as_json: bool) -> None:
     """Let the promises of a book hold for what DECLARATION says now.
 
     Which rows are one unit, where they are, and what is public is part of a promise. To change it is a dated change of
@@ -119,7 +120,7 @@ def redeclare(declaration: Path, reason: str, as_json: bool) -> None:
     """
     from ..session.beginning import redeclare as change
 
-    book, changes = change(declaration, reason=reason)
+    book, changes = change(declaration, reason=reason, instead_of=instead_of)
     with book:
         about = {"ledger": book.id, "place": book.store.place, "declaration": str(declaration)}
         head = book.head

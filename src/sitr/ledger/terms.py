@@ -255,16 +255,15 @@ def is_one(now: Terms, mine: str, other: Terms, table: str) -> bool:
 
 
 def _two_ways(now: Terms, mine: str, other: Terms, table: str) -> InvalidDeclaration:
-    elsewhere = (
-        ""
-        if other.places
-        else " If they are not the same rows, let the other one say where its own are: sitr budget begin."
+    alike = (
+        f"declare it alike in both; or, where this one takes its place, {REDECLARE} --instead-of {other.declaration}."
     )
+    begun = " If its rows are others, let the other one say where they are: sitr budget begin."
     return InvalidDeclaration(
         f"tables.{mine}: {now.source(mine)} is tables.{table} of the declaration {other.declaration!r}, which has "
         "another budget or another unit for it.",
         why="the same people's data would be spent twice, or a unit would not be protected.",
-        do=f"declare it alike in both.{elsewhere}",
+        do=alike if other.places else alike + begun,
     )
 
 

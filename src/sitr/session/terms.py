@@ -145,15 +145,21 @@ def check_terms(declared: Declaration, ledger: Ledger, found: Mapping[str, str])
     return unknown
 
 
-def check_sources(declared: Declaration, ledger: Ledger, found: Mapping[str, str]) -> None:
+def check_sources(declared: Declaration, ledger: Ledger, found: Mapping[str, str], *, but: str | None = None) -> None:
     """Refuse tables that another declaration of the book has otherwise, before anything is promised for them.
+
+    Args:
+        declared: The declaration.
+        ledger: Its book.
+        found: Under which names the rows of tables were found.
+        but: The name of a declaration that does not count, since it is about to end.
 
     Raises:
         InvalidDeclaration: Another declaration has one of the sources with another unit or budget.
 
     Privacy: a budget that is promised first, and refused its terms after, could be spent on the same people.
     """
-    known = ledger.terms(None)
+    known = {key: recorded for key, recorded in ledger.terms(None).items() if key[1] != but}
     for dataset in sorted(_paying(declared)):
         tables = _tables(declared, dataset)
         promise, places = _of_tables(tables, declared), _places(tables, declared, found)
