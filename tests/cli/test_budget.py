@@ -324,6 +324,8 @@ def test_a_declaration_that_changed_is_refused_until_it_is_redeclared(tmp_path):
         assert "codes repeat" in run(*shown, "--ledger", str(tmp_path / "book.db"), env={"COLUMNS": "200"}).stdout
     (record, *_) = run_json("budget", "list", declaration)["budgets"]
     assert [change["reason"] for change in record["redeclared"]] == ["codes repeat"]
+    unknown = run("budget", "redeclare", declaration, "--reason", "a new name", "--instead-of", "school")
+    assert "no other declaration 'school'" in unknown.stderr
     listed = run("budget", "list", declaration, env={"COLUMNS": "200"}).stdout
     assert f"redeclared {record['redeclared'][0]['at'][:10]}" in listed
 

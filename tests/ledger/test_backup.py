@@ -76,6 +76,60 @@ def test_nothing_is_overwritten(ledger, fresh_durable, tmp_path):
         assert there.id != ledger.id
 
 
+def test_a_folder_that_another_makes_meanwhile_is_theirs(ledger, fresh_durable, tmp_path, monkeypatch):
+    """Whoever is second is refused, and takes nothing away with it."""
+    inner, outer = [], back_up
+
+    def copied(path):
+        if not inner:
+            inner.append("once")
+            with pytest.raises(InvalidArgument, match=r"copy\.answers is there already"):
+                outer(ledger, tmp_path / "copy")  # a second program, in the middle of the first
+        return whole(path)
+
+    whole = ledger.store.copy_to
+    monkeypatch.setattr(ledger.store, "copy_to", copied)
+    copy = back_up(ledger, tmp_path / "copy")
+    assert (inner, copy.answers) == (["once"], 1)
+    assert restore(copy.place, fresh_durable(), answers=tmp_path / "put back").answers == 1
+
+
+def test_a_copy_that_fails_at_its_end_leaves_no_answers_behind(ledger, tmp_path, monkeypatch):
+    whole = ledger.store.copy_to
+
+    def overtaken(path):
+        whole(path)
+        (tmp_path / "copy").write_bytes(b"of another")
+
+    monkeypatch.setattr(ledger.store, "copy_to", overtaken)
+    with pytest.raises(InvalidArgument, match="copy is there already"):
+        back_up(ledger, tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"of another"
+    assert not (tmp_path / "copy.answers").exists()
+
+
+def test_an_answer_that_is_being_written_is_no_part_of_a_copy(ledger, tmp_path):
+    whole = next((tmp_path / "answers").iterdir())
+    whole.with_suffix(".4711").write_bytes(b"half")
+    assert back_up(ledger, tmp_path / "copy").answers == 1
+    assert [one.name for one in (tmp_path / "copy.answers").iterdir()] == [whole.name]
+
+
+def test_answers_of_other_books_stay_as_they_are(tmp_path):
+    """Books on servers may share a folder: what is there is not written over, not even with the same."""
+    fresh, folder = stores.fresh("postgresql", tmp_path), tmp_path / "shared"
+    with Ledger.open(fresh(), answers=folder) as ledger:
+        ledger.create_budget("clinic", Budget(epsilon=1.0))
+        with ledger.reserve("clinic", EVENT, analyst="amina", operation="large") as grant:
+            grant.commit(LARGE_ANSWER)
+        copy = back_up(ledger, tmp_path / "copy")
+    (there,) = folder.iterdir()
+    before = there.stat()
+    restore(copy.place, fresh(), answers=folder)
+    assert [one.name for one in folder.iterdir()] == [there.name]
+    assert (there.stat().st_ino, there.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 def test_a_copy_that_forgot_charges_is_not_put_back(ledger, fresh_durable, tmp_path):
     anchor = tmp_path / "anchor"
     ledger.write_anchor(anchor)

@@ -25,7 +25,7 @@ from tests.ledger.test_verification import found, rewritten, with_body
 
 GOLDEN = Path(__file__).parent / "golden"
 ENTRIES = {1: 17, 2: 51}
-LATER = ("declared(text, text[])", "mine()")  # functions that older forms did not have
+LATER = ("declared(text, text[])", "has_terms()", "mine()")  # functions that older forms did not have
 # What its tables say in units of 2^-60 of the limits, so far as that is not told by the events alone.
 TAX = 24031000872920915 / 2**60 * 1.5351343280228522
 SPENT = {1: {"clinic": 0.375, "school": 0.00125, "tax": TAX}, 2: {"clinic": 0.25, "school": 1 / 3200}}
@@ -321,6 +321,7 @@ def test_the_owner_brings_a_book_forward_and_analysts_are_told_so(tmp_path, form
             grant.commit("a")
         assert ledger.answer("new", analyst=analyst).value == "a"
         assert ledger.terms("clinic", ["clinic"]) == {}  # by a function that came later, and was granted with the form
+        assert not ledger.has_terms
 
 
 def test_tables_that_were_brought_forward_are_those_of_a_new_book(fresh_durable, form):

@@ -16,7 +16,7 @@ from sitr.accounting import (
 )
 from sitr.accounting.filters import WHOLE
 from sitr.errors import BudgetExceeded
-from sitr.ledger import Budget, Standing
+from sitr.ledger import Budget, Ledger, Standing
 from sitr.ledger.keeper import Keeper
 from sitr.ledger.refusal import _missing, least_noise, noise_factor, refusal
 from tests.ledger.test_keeper import alone

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from sitr.accounting import ZeroConcentrated, choose_filter
+from sitr.accounting import PureDP, ZeroConcentrated, choose_filter
 from sitr.accounting.filters import MOST, WHOLE
 from sitr.errors import InvalidRecord, LedgerDamaged
 from sitr.ledger import Budget
@@ -292,3 +292,23 @@ def test_whoever_only_reads_is_told_that_the_book_is_damaged():
 def test_an_event_that_cannot_be_read_is_an_invalid_record(record):
     with pytest.raises(InvalidRecord):
         event_of(record)
+
+
+@pytest.mark.parametrize("recount", [True, False])
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("limits", [{"epsilon": 8.0}, {"epsilon": 8.0, "delta": 1e-6}, {"rho": 8.0, "delta": 1e-3}])
+def test_a_charge_of_other_neighbours_is_found_however_much_it_pays(limits, adjacency, recount):
+    """What is enough for the one relation may be half of what the other needs."""
+    promise = Budget(**limits, adjacency=adjacency)
+    much = [WHOLE // 4] * len(Keeper.of(promise).nothing)
+    for relation in ("add_remove", "replace_one", None):
+        event = PureDP(epsilon=1e-3, adjacency=relation)
+        replay, charge = (
+            replayed(budget(promise=promise), recount=recount),
+            reserve("q", units=much, event=event.to_dict()),
+        )
+        if recount and relation not in (adjacency, None):
+            refused(replay, charge, "add_remove|replace_one|neighbours")
+        else:
+            replay.apply(charge)
+        assert "q" in replay.operations  # it was charged all the same, and what follows is read

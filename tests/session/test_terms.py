@@ -9,11 +9,12 @@ import psycopg
 import pytest
 
 import sitr
-from sitr.errors import DeclarationChanged, InvalidDeclaration, NotPermitted
+from sitr.errors import DeclarationChanged, InvalidDeclaration, NotPermitted, UnknownName
 from sitr.ledger import Budget, Ledger
 from sitr.ledger.terms import Recorded
 from sitr.session.beginning import begin, redeclare
-from sitr.session.terms import UNTOLD, declared_terms
+from sitr.session.database import declared_book
+from sitr.session.terms import UNTOLD, declared_terms, hold_to_terms
 from sitr.tables.declaration import Declaration
 from tests.ledger import cluster, stores
 
@@ -120,6 +121,11 @@ def test_a_row_does_not_become_a_patient_under_a_running_book(path):
             told = book.statement("hospital", **share)
             assert "tables.stays.unit: each row is one, was named by patient_id, a number" in str(told)
             assert "): the board decided so" in str(told)
+            limit = "10" if not share else "1"
+            lead = f"ε = {limit} for one row, taken for one patient, added or removed"
+            assert told.rows()[1][1] == lead
+            assert f"ε = {limit} for one patient added or removed (bills: found through stays" in str(told)
+            assert ("unit", "old_bills: each row is one; stays: each row is one") in told.rows()
             assert [point.kind for point in told.points][-1] == "declare"
         assert "redeclared" not in str(book.statement("lab"))
         assert book.verify()
@@ -410,6 +416,172 @@ def test_another_declaration_does_not_spend_the_same_rows_from_a_budget_without_
                 sitr.open(second, analyst="owner")
 
 
+def apart(folder, path, *tables, name="second"):
+    """A second declaration on the book of another one, in a folder of its own, with a dataset of its own name."""
+    folder.mkdir(exist_ok=True)
+    head = path.read_text(encoding="utf-8").replace('name = "hospital"', f'name = "{name}"')
+    head = head[: head.index("[budgets.hospital]")].replace('url = "book.db"', f'url = "{path.parent / "book.db"}"')
+    text = f"{head}[budgets.{name}]\nepsilon = 1.0\n" + "".join(
+        f'[tables.{table}]\nsource = "{source}"\nunit = "patient_id"\nmax_rows_per_unit = 1\n'
+        'columns.patient_id = { type = "integer" }\n'
+        for table, source in tables
+    )
+    (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    return folder / f"{name}.toml"
+
+
+def held(path):
+    """What `sitr.open` asks of the book, without an engine."""
+    declared = Declaration.read(path)
+    with declared_book(declared) as book:
+        return hold_to_terms(declared, book, {})
+
+
+def test_a_budget_that_was_made_by_hand_is_not_asked_in_a_book_that_has_terms(path):
+    with begin(path) as book:
+        book.create_budget("second", Budget(epsilon=1.0, unit="patient"))
+    second = apart(path.parent / "second", path, ("other", "other.csv"))
+    shutil.copy(path.parent / "other.csv", second.parent)
+    with pytest.raises(DeclarationChanged, match="does not say what the promise of budget 'second' depends on") as told:
+        sitr.open(second, analyst="owner")
+    assert "sitr budget begin" in told.value.do
+    begin(second).close()
+    sitr.open(second, analyst="owner").close()
+
+
+def test_files_of_one_name_in_two_folders_are_two_sources(path):
+    begin(path).close()
+    second = apart(path.parent / "second", path, ("stays", "stays.csv"))
+    (second.parent / "stays.csv").write_text(FILES["stays.csv"], encoding="utf-8")
+    begin(second).close()
+    assert held(path) == held(second) == ()
+
+
+@pytest.mark.parametrize("source", ["../stays.csv", "{folder}/stays.csv", "link.csv", "../STAYS.csv"])
+def test_one_file_under_two_paths_is_one_source(path, source):
+    begin(path).close()
+    second = apart(path.parent / "second", path, ("a", source.format(folder=path.parent)))
+    os.symlink(path.parent / "stays.csv", second.parent / "link.csv")
+    with pytest.raises(InvalidDeclaration, match=r"is tables.stays of the declaration 'hospital'"):
+        begin(second)
+    with declared_book(Declaration.read(path)) as book:
+        assert "second" not in book.budgets()
+
+
+@pytest.mark.parametrize("source", ["main.v", "main.stays", "MAIN.Stays"])
+def test_one_database_in_two_folders_is_one_source(tmp_path, source):
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as database:
+        database.execute("CREATE TABLE stays AS SELECT 1 AS patient_id")
+        database.execute("CREATE VIEW v AS SELECT patient_id FROM stays")
+    path = tmp_path / "hospital.toml"
+    text = DECLARATION[: DECLARATION.index("[budgets.lab]")].format(url="book.db")
+    table = '[tables.stays]\nsource = "v"\nunit = "patient_id"\nmax_rows_per_unit = 1\ncolumns.patient_id'
+    path.write_text(f'{text}[connection]\naddress = "d.duckdb"\n{table}.type = "integer"\n', encoding="utf-8")
+    begin(path).close()
+    second = apart(tmp_path / "second", path, ("a", source))
+    edited(second, "[budgets", '[connection]\naddress = "../d.duckdb"\n[budgets')
+    with pytest.raises(InvalidDeclaration, match=r"is tables.stays of the declaration 'hospital'"):
+        begin(second)
+    edited(second, "../d.duckdb", "e.duckdb")
+    shutil.copy(tmp_path / "d.duckdb", second.parent / "e.duckdb")
+    begin(second).close()
+
+
+def test_frames_are_where_their_declaration_is(path):
+    first = apart(path.parent / "first", path, ("visits", "visits"), name="first")
+    begin(first).close()
+    with pytest.raises(InvalidDeclaration, match=r"is tables.visits of the declaration 'first'"):
+        begin(apart(first.parent, path, ("visits", "visits")))
+    begin(apart(path.parent / "second", path, ("visits", "visits"))).close()
+
+
+def test_a_declaration_that_moves_to_the_rows_of_another_is_refused(path):
+    """Both may move together, so that the book knows a place that is not the one any more."""
+    begin(path).close()
+    second = apart(path.parent / "second", path, ("stays", "stays.csv"))
+    (second.parent / "stays.csv").write_text(FILES["stays.csv"], encoding="utf-8")
+    begin(second).close()
+    moved = path.parent / "moved"
+    moved.mkdir()
+    second.rename(moved / "second.toml")
+    assert held(moved / "second.toml") == ()
+    back = path.parent / "second.toml"
+    (moved / "second.toml").rename(back)
+    for use in (held, begin):
+        with pytest.raises(InvalidDeclaration, match=r"stays.csv is tables.stays of the declaration 'hospital'"):
+            use(back)
+
+
+def test_a_book_that_knows_no_places_goes_on_and_is_taken_to_mean_any(path, monkeypatch):
+    """As the first books with terms: names of files from a folder that nobody wrote down."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr("sitr.session.terms._places", lambda *of: {})
+        begin(path).close()
+    assert held(path) == ()
+    second = apart(path.parent / "second", path, ("stays", "stays.csv"))
+    (second.parent / "stays.csv").write_text(FILES["stays.csv"], encoding="utf-8")
+    third = apart(path.parent / "third", path, ("a", "../stays.csv"), name="third")
+    for other in (second, third):
+        with pytest.raises(InvalidDeclaration, match=r"is tables.stays of the declaration 'hospital'") as told:
+            begin(other)
+        assert "sitr budget begin" in told.value.do
+    with begin(path) as book:
+        (*_, entry) = [
+            entry for entry in book.entries() if entry.kind == "declare" and entry.record["name"] == "hospital"
+        ]
+        assert f"tables.stays.place: {os.path.realpath(path.parent / 'stays.csv')}, new" in entry.record["changes"]
+        assert "redeclared" not in str(book.statement("hospital"))
+        assert book.verify()
+    begin(second).close()
+    with pytest.raises(InvalidDeclaration, match=r"is tables.stays of the declaration 'hospital'") as told:
+        begin(third)
+    assert "sitr budget begin" not in told.value.do
+
+
+def test_a_declaration_with_another_name_takes_the_place_of_the_first(path):
+    begin(path).close()
+    old = path.read_text(encoding="utf-8")
+    for table in ("stays", "bills"):
+        edited(path, f"[tables.{table}]\n", f'[tables.{table}]\ndataset = "hospital"\n')
+    edited(path, 'name = "hospital"', 'name = "clinic"')
+    edited(path, 'unit = "patient_id"\nmax_rows_per_unit = 3\n', 'unit = "id"\nmax_rows_per_unit = 3\n')
+    with pytest.raises(InvalidDeclaration, match=r"is tables.stays of the declaration 'hospital'") as told:
+        redeclare(path, reason="a new name")
+    assert "--instead-of hospital" in told.value.do
+    for name in ("clinic", "school"):
+        with pytest.raises(UnknownName, match=f"no other declaration '{name}'"):
+            redeclare(path, reason="a new name", instead_of=name)
+    book, _ = redeclare(path, reason="a new name", instead_of="hospital")
+    with book:
+        said = str(book.statement("hospital"))
+        assert (
+            "unit       bills: found through stays, where stay_id (a number) is id; stays: named by id, a number"
+            in said
+        )
+        assert "stays: named by patient_id, a number), until 20" in said
+        assert book.verify()
+    assert held(path) == ()
+    path.write_text(old, encoding="utf-8")
+    with pytest.raises(DeclarationChanged, match=r"tables.stays.unit: named by patient_id, a number, new"):
+        held(path)
+
+
+def test_rows_that_another_budget_paid_for_are_told(path):
+    """A dataset of another name has a budget of its own; those in the data bear both."""
+    begin(path).close()
+    edited(path, "[tables.stays]\n", '[budgets.wards]\nepsilon = 1.0\n[tables.stays]\ndataset = "wards"\n')
+    edited(path, "[tables.bills]\n", '[tables.bills]\ndataset = "wards"\n')
+    with pytest.raises(DeclarationChanged):
+        held(path)
+    book, _ = redeclare(path, reason="wards pay for themselves")
+    with book:
+        told = str(book.statement("wards"))
+        assert "stays.csv was paid from 'hospital' until 20" in told
+        assert "before     ε = 10 for one patient added or removed (bills: found through stays" in str(
+            book.statement("hospital")
+        )
+
+
 def test_an_analyst_of_a_server_reads_digests_and_changes_nothing(tmp_path):
     url = stores.fresh("postgresql", tmp_path)()
     for name, text in FILES.items():
@@ -430,6 +602,10 @@ def test_an_analyst_of_a_server_reads_digests_and_changes_nothing(tmp_path):
             assert recorded.record.keys() == {"name", "declaration", "version", "digests"}
             assert ledger.store.declared(None, ()) == []
             assert ledger.terms("other", ["other"]) == {}
+        book.create_budget("second", Budget(epsilon=10.0, unit="patient"))
+        by_hand = apart(tmp_path, mine, ("stays", "stays.csv"))
+        with pytest.raises(DeclarationChanged, match="does not say what the promise of budget 'second' depends on"):
+            sitr.open(by_hand, analyst="samira")
         edited(mine, 'source = "stays.csv"', 'source = "other.csv"')
         with pytest.raises(DeclarationChanged, match="only the owner of the book can look up"):
             sitr.open(mine, analyst="samira")

@@ -110,8 +110,9 @@ def begin(declaration: Path, as_json: bool) -> None:
 @budget.command()
 @declaration_argument
 @click.option("--reason", required=True, help="Why; every report shows it, with the date and what changed.")
+@click.option("--instead-of", help="The name of another declaration of the book, such as its old one, which ends.")
 @as_json
-def redeclare(declaration: Path, reason: str, as_json: bool) -> None:
+def redeclare(declaration: Path, reason: str, instead_of: str | None, as_json: bool) -> None:
     """Let the promises of a book hold for what DECLARATION says now.
 
     Which rows are one unit, where they are, and what is public is part of a promise. To change it is a dated change of
@@ -119,7 +120,7 @@ def redeclare(declaration: Path, reason: str, as_json: bool) -> None:
     """
     from ..session.beginning import redeclare as change
 
-    book, changes = change(declaration, reason=reason)
+    book, changes = change(declaration, reason=reason, instead_of=instead_of)
     with book:
         about = {"ledger": book.id, "place": book.store.place, "declaration": str(declaration)}
         head = book.head
@@ -276,6 +277,9 @@ def _record(statement: Statement) -> dict[str, Any]:
     return {
         "name": statement.name,
         "budget": dataclasses.asdict(statement.budget),
+        "promise": statement.promise,
+        "units": statement.units,
+        "before": list(statement.before),
         "promises": [{"at": at, "promise": promise, "reason": reason} for at, promise, reason in statement.promises],
         "changes": [change._asdict() for change in statement.changes],
         "declared": [{"declaration": name, "version": version, "at": at} for name, version, at in statement.declared],
@@ -299,17 +303,19 @@ def _record(statement: Statement) -> dict[str, Any]:
 
 def _budget_records(book: Ledger) -> list[dict[str, Any]]:
     from ..ledger.change import WORDS, is_change
+    from ..ledger.meaning import unit_words
 
     changed: dict[str, dict[str, list[dict[str, str]]]] = {kind: defaultdict(list) for kind in WORDS}
     for entry in book.entries():
         if is_change(entry):
             about = {"at": entry.at, "reason": entry.record.get("reason", "")}
             changed[entry.kind][str(entry.record.get("name"))].append(about)
-    records = []
-    for name, promise in book.budgets().items():
+    records, budgets = [], book.budgets()
+    units = unit_words(book.terms(None), budgets)
+    for name, promise in budgets.items():
         dataset, holder = named(name)
         spent, left = book.spent(dataset, **holder), book.remaining(dataset, **holder)
-        about = {"name": name, "budget": dataclasses.asdict(promise), "promise": str(promise)}
+        about = {"name": name, "budget": dataclasses.asdict(promise), "promise": promise.made_to(units[name])}
         of = {"raise": name, "replace": name, "declare": dataset}
         changes = {how: changed[kind][of[kind]] for kind, how in WORDS.items()}
         records.append({**about, "spent": spent._asdict(), "remaining": left._asdict(), **changes})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ..display import rounded_down, reckoned, rounded_up, scientific
+from ..display import reckoned, rounded_down, rounded_up, scientific
 
 if TYPE_CHECKING:
     from ..accounting import Bracket

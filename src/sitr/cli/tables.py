@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import DeclarationChanged
+from ..errors import InvalidDeclaration
 from .book import anchor_option
 from .declared import declaration_argument
 from .output import as_json, print_json, print_rows, print_table
@@ -132,7 +132,7 @@ def _held(declared: Declaration, book: Ledger) -> list[str]:
 
     try:
         return list(hold_to_terms(declared, book, {}))
-    except DeclarationChanged as refused:
+    except InvalidDeclaration as refused:
         return [str(refused)]
 
 

@@ -7,10 +7,11 @@ copy says where it ends, and none is put back that an anchor knows to be older.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ NEWER = (
 REMOVE = " What was put back is still there: DROP SCHEMA sitr CASCADE removes it."
 COMPLETE = b"PostgreSQL database dump complete"
 TAIL = 1000  # bytes
+WHOLE = re.compile("[0-9a-f]{64}")  # the name of a large answer; one that is being written has another
 WAIT = 10.0  # seconds for another process that writes
 
 
@@ -89,7 +91,7 @@ def back_up(ledger: Ledger, path: str | Path) -> Copy:
     if ledger.in_memory:
         raise InvalidArgument("a ledger in memory is gone with its process, and has no copies.", do="use a file.")
     known = ledger.head
-    with _new_file(path) as made, _new_folder(_answers_of(path)) as folder:
+    with _new_folder(_answers_of(path)) as folder, _new_file(path) as made:
         ledger.store.copy_to(made)
         answers = _copied(ledger.answers, folder)  # after the book: an answer is written before its entry
         head = _dumped(made, known) if ledger.store.separates else _verified(made, folder, ledger.id, None)[0]
@@ -142,7 +144,7 @@ def restore(
     finally:
         store.close()
     assert folder is not None
-    with _new_file(Path(store.place)) as made, _new_folder(folder) as kept:
+    with _new_folder(folder) as kept, _new_file(Path(store.place)) as made:
         source, _ = store_at(copy, WAIT)
         source.copy_to(made)
         source.close()
@@ -213,14 +215,24 @@ def _answers_of(path: Path) -> Path:
 
 
 def _copied(source: Path | None, folder: Path | None) -> int:
-    """Copy large answers, and return how many there are; a folder is made only for some."""
-    files = sorted(source.iterdir()) if source is not None and source.is_dir() else []
+    """Copy large answers, and return how many there are; a folder is made only for some.
+
+    A folder of a server's books may be there already, and be used: each file gets its name once it is whole.
+    """
+    there = sorted(source.iterdir()) if source is not None and source.is_dir() else []
+    files = [file for file in there if WHOLE.fullmatch(file.name)]
     if not files or folder is None:
         return 0
     folder.mkdir(mode=0o700, exist_ok=True)
     for file in files:
-        shutil.copyfile(file, folder / file.name)
-        os.chmod(folder / file.name, 0o600)
+        made = folder / f".{secrets.token_hex(16)}"
+        try:
+            with open(file, "rb") as whole, open(made, "xb", opener=owner_only) as copy:
+                shutil.copyfileobj(whole, copy)
+            with suppress(FileExistsError):  # a file is named by what is in it; whether it still is, `verify` says
+                os.link(made, folder / file.name)
+        finally:
+            made.unlink(missing_ok=True)
     return len(files)
 
 
@@ -244,11 +256,20 @@ def _new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _new_folder(path: Path) -> Iterator[Path]:
-    """A folder that is removed again where something fails."""
-    if path.exists():
-        raise InvalidArgument(f"{path} is there already.", do="move it away: nothing is overwritten.")
+    """A folder of our own, which is removed again where something fails, or nothing was put into it.
+
+    It is made at once: whoever makes one of that name meanwhile would lose it with ours.
+    """
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        raise InvalidArgument(f"{path} is there already.", do="move it away: nothing is overwritten.") from None
+    except OSError as error:
+        raise LedgerUnavailable(f"{path} cannot be written: {error.strerror}.") from None
     try:
         yield path
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
+    with suppress(OSError):  # it has answers
+        path.rmdir()

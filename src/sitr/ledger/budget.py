@@ -76,9 +76,18 @@ class Budget:
         self.filter()  # refuses what is out of range
 
     def __str__(self) -> str:
-        unit = f"{self.unit} within one {self.per}," if self.per else f"{self.unit}"
+        return self.made_to(self.unit)
+
+    def made_to(self, unit: str) -> str:
+        """Say the promise, with another word for whom it protects.
+
+        Example:
+            >>> Budget(epsilon=1).made_to("row, taken for one patient,")
+            'ε = 1 for one row, taken for one patient, added or removed'
+        """
+        one = f"{unit} within one {self.per}," if self.per else unit
         declared = f", each {self.unit} in one {self.disjoint_by} as declared" if self.disjoint_by else ""
-        return f"{self.promise} for one {unit} {NEIGHBOURS[self.adjacency]}{declared}"
+        return f"{self.promise} for one {one} {NEIGHBOURS[self.adjacency]}{declared}"
 
     @property
     def promise(self) -> str:

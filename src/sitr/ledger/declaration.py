@@ -22,7 +22,7 @@ def declare(store: Store, terms: Terms, reason: str | None) -> Entry | None:
         if new and reason is None:
             raise refused(terms.dataset, new)
         check_apart(known, now)
-        said = (new or []) + (before.settings_changed(now) if before else [])
+        said = (new or []) + (before.settings_changed(now) + before.moved(now) if before else [])
         try:
             return store.declare(now.body(said, reason if new else None), entries[-1].seq if entries else 0)
         except Stale:

@@ -15,6 +15,7 @@ from .change import Change, changed_terms, is_change
 from .entry import BEFORE_ALL, Entry, Head
 from .journal import Line, line_of
 from .left import lacks_delta, more_text, shares_text
+from .meaning import Meaning
 from .refusal import least_noise
 from .replay import Replay, event_of
 from .standing import Standing
@@ -38,6 +39,7 @@ class History:
         self.declared: dict[str, tuple[int, str]] = {}
         self.points: list[Point] = []
         self._replay = Replay()
+        self._meaning = Meaning(name.partition("/")[0])
         self._operations: dict[str, str] = {}  # what was left after each
         self._head = Head(0, BEFORE_ALL)
 
@@ -61,6 +63,9 @@ class History:
         """
         self._replay.read(entry)
         self._head = entry.head
+        if entry.kind == "declare":
+            account = self._replay.accounts.get(self.name)
+            self._meaning.read(entry, account.keeper.budget if account else None)
         if not self._concerns(entry):
             return
         account = self._replay.accounts[self.name]
@@ -88,6 +93,9 @@ class History:
         return Statement(
             name=self.name,
             budget=account.keeper.budget,
+            unit=self._meaning.unit(account.keeper.budget),
+            units=self._meaning.units,
+            before=(*self._meaning.before, *self._meaning.paid_before),
             theorem=account.keeper.filter.theorem,
             promises=tuple(self.promises),
             changes=tuple(self.changes),

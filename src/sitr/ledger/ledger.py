@@ -249,6 +249,16 @@ class Ledger:
         """
         return latest(self.store.declared(declaration, list(datasets)))
 
+    @property
+    def has_terms(self) -> bool:
+        """Whether the book says of any budget what its promise depends on; analysts see that as well.
+
+        Example:
+            >>> Ledger.open("memory://").has_terms
+            False
+        """
+        return self.store.has_terms()
+
     def budgets(self) -> dict[str, Budget]:
         """Return all budgets by name; an analyst's share of "clinic" is "clinic/analyst/amina".
 

@@ -41,6 +41,7 @@ FOR_ANALYSTS = (
     "operation(text)",
     "kept(text, text)",
     "declared(text, text[])",
+    "has_terms()",
     "mine()",
 )
 RESERVE = "SELECT * FROM sitr.reserve(%(operation)s, %(analyst)s, %(body)s)"
@@ -135,6 +136,10 @@ class PostgreSQL(Store):
     def declared(self, declaration: str | None, datasets: Sequence[str]) -> list[Entry]:
         asked = "SELECT * FROM sitr.declared(%(declaration)s, %(datasets)s)"
         return [Entry(*row) for row in self._read(asked, declaration=declaration, datasets=list(datasets))]
+
+    def has_terms(self) -> bool:
+        ((found,),) = self._read("SELECT sitr.has_terms()")
+        return bool(found)
 
     def mine(self) -> list[Entry]:
         return [Entry(*row) for row in self._read("SELECT * FROM sitr.mine()")]

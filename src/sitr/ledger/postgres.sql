@@ -355,6 +355,13 @@ BEGIN
     ORDER BY e.seq;
 END $$;
 
+-- Whether there are terms of any promise; whose, an analyst is not told.
+CREATE OR REPLACE FUNCTION sitr.has_terms() RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM sitr.entry WHERE operation IS NULL AND kind = 'declare');
+END $$;
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sitr FROM PUBLIC;
 
 -- Who could ask by an earlier form may execute all that analysts may of this one.

@@ -187,6 +187,9 @@ class SQLite(Store):
         about = [(entry, entry.record) for entry in entries]
         return [entry for entry, of in about if of.get("declaration") == declaration or of.get("name") in datasets]
 
+    def has_terms(self) -> bool:
+        return bool(self.declared(None, ()))
+
     def make(self, id: str, body: str) -> None:
         if self.path is None:
             self._make_tables(id, body)

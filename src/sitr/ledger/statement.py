@@ -47,6 +47,9 @@ class Statement:
     Attributes:
         name: The budget.
         budget: Its promise.
+        unit: To whom it is made by the declarations that hold now; the budget keeps its first word for ever.
+        units: What a unit is in each table, in words; empty where no declaration was written down.
+        before: What was promised before, and until when; and which rows another budget paid for.
         theorem: What allows the analyst to be fully adaptive.
         promises: When it was promised and raised: (date, promise, reason).
         changes: Everything that changed the promise since: raises, and declarations that say it otherwise.
@@ -79,6 +82,9 @@ class Statement:
 
     name: str
     budget: Budget
+    unit: str
+    units: str
+    before: tuple[str, ...]
     theorem: str
     promises: tuple[tuple[str, str, str], ...]
     changes: tuple[Change, ...]
@@ -103,14 +109,21 @@ class Statement:
     def __str__(self) -> str:
         return "\n".join(f"{name:<10} {text}" for name, text in self.rows())
 
+    @property
+    def promise(self) -> str:
+        """The promise as it is now, in words."""
+        return self.budget.made_to(self.unit)
+
     def _promise(self) -> list[tuple[str, str]]:
         """What is promised, or, of a share, what it is limited to."""
         at, first, _ = self.promises[0]
         dataset = self.name.partition("/")[0]
+        units = [("unit", self.units)] if self.units else []
+        before = [("before", text) for text in self.before]
         if self.name == dataset:
-            return [("promise", str(self.budget)), ("promised", f"{first} on {at[:10]}")]
+            return [("promise", self.promise), *units, *before, ("promised", f"{first} on {at[:10]}")]
         within = f"the promise of {dataset}: it is no promise of its own"
-        return [("limit", str(self.budget)), ("within", within), ("set", f"to {first} on {at[:10]}")]
+        return [("limit", self.promise), *units, *before, ("within", within), ("set", f"to {first} on {at[:10]}")]
 
     def rows(self) -> list[tuple[str, str]]:
         """Return names and what is said of them, rounded to the safe side."""

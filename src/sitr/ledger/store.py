@@ -181,6 +181,10 @@ class Store(ABC):
         On PostgreSQL, an analyst reads digests of them only.
         """
 
+    @abstractmethod
+    def has_terms(self) -> bool:
+        """Whether the book says of any budget what its promise depends on."""
+
     def mine(self) -> list[Entry]:
         """Return the entries of whoever is logged in, in order; `NotPermitted` where the store knows no logins."""
         raise not_permitted(self.place)

@@ -19,6 +19,7 @@ from .request import fits
 
 SOURCE, UNIT = ".source", ".unit"  # how places of a table end
 PUBLIC = "nobody, it is public"  # the unit of a public table
+EACH_ROW = "each row is one"  # that of a table of rows
 REDECLARE = "sitr budget redeclare DECLARATION --reason ..."
 LONGEST_CHANGES = 1000  # characters of them in a refusal
 UNSEEN = "something that only the owner of the book can look up"
@@ -35,6 +36,8 @@ class Terms:
         promise: What the promise depends on, by its place in the declaration; a change takes a reason.
         found: Under which name the rows of each table were found; a table that nobody could look at is left out.
         settings: What may change with a version: row limits, bounds, categories, expected sizes.
+        places: Where the rows of each table are, in words that mean the same from everywhere: two declarations are
+            compared by them. One may move together with its data, so they are no part of the promise.
 
     Example:
         >>> before = Terms("clinic", "clinic", 1, {"tables.visits.unit": "named by patient"})
@@ -49,13 +52,14 @@ class Terms:
     promise: Mapping[str, str]
     found: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """What an entry says of them; the digests are all of it that analysts of a book in PostgreSQL see."""
         found = {table: _digest(name) for table, name in self.found.items()}
         digests = {"found": found, "promise": _digest(self.promise), "settings": _digest(self.settings)}
-        words = {"found": dict(self.found), "promise": dict(self.promise), "settings": dict(self.settings)}
+        words = {part: dict(getattr(self, part)) for part in ("found", "places", "promise", "settings")}
         about = {"declaration": self.declaration, "name": self.dataset, "version": self.version}
         return {**about, **words, "digests": digests}
 
@@ -63,9 +67,27 @@ class Terms:
         """Return the same with what was found earlier, where nobody could look now."""
         if before is None or not before.words:
             return self
-        was, sources = before.record, [(table, f"tables.{table}{SOURCE}") for table in before.record["found"]]
-        same = {table: was["found"][table] for table, at in sources if was["promise"].get(at) == self.promise.get(at)}
-        return replace(self, found={**same, **self.found})
+        was = before.terms
+        unseen = [table for table in was.found.keys() - self.found.keys() if was.source(table) == self.source(table)]
+        found = {table: was.found[table] for table in unseen}
+        places = {table: was.places[table] for table in unseen if table in was.places}
+        return replace(self, found={**self.found, **found}, places={**self.places, **places})
+
+    def source(self, table: str) -> str | None:
+        """What is declared that a table is read from."""
+        return self.promise.get(f"tables.{table}{SOURCE}")
+
+    @property
+    def whom(self) -> dict[str, tuple[str, str]]:
+        """By table: who pays for it, which is nobody where it is public, and its unit."""
+        tables = [place[len("tables.") : -len(SOURCE)] for place in self.promise if place.endswith(SOURCE)]
+        units = {table: self.promise.get(f"tables.{table}{UNIT}", "") for table in tables}
+        return {table: ("" if unit == PUBLIC else self.dataset, unit) for table, unit in units.items()}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of each table that the dataset pays for."""
+        return {table: unit for table, (payer, unit) in self.whom.items() if payer}
 
     def body(self, changes: list[str], reason: str | None) -> str:
         """The entry that writes them down.
@@ -122,8 +144,8 @@ class Recorded:
     @property
     def terms(self) -> Terms:
         """The terms themselves, of an entry that has the words."""
-        about = (self.record[name] for name in ("version", "promise", "found", "settings"))
-        return Terms(*self.key, *about)
+        about = {name: self.record[name] for name in ("version", "promise", "found", "settings")}
+        return Terms(*self.key, **about, places=self.record.get("places", {}))
 
     def changes(self, now: Terms) -> list[str]:
         """Return in words where a declaration is not the recorded one in what its promise depends on.
@@ -155,10 +177,21 @@ class Recorded:
             return []
         return changed(self.record["settings"], now.settings) or ["settings"]
 
+    def moved(self, now: Terms) -> list[str]:
+        """Return in words which rows are elsewhere now, as those of a declaration that moved together with its data.
+
+        Who sees digests alone sees no places.
+        """
+        if not self.words:
+            return []
+        return changed(
+            {}, {f"tables.{table}.place": place for table, place in now.places.items() - self.terms.places.items()}
+        )
+
     def knows(self, now: Terms) -> bool:
         """Whether there is nothing new in a declaration."""
         seen = self.record["digests"]["found"].keys() >= now.found.keys()
-        same = not self.changes(now) and not self.settings_changed(now)
+        same = not self.changes(now) and not self.settings_changed(now) and not self.moved(now)
         return same and seen and self.record.get("version") == now.version
 
 
@@ -200,29 +233,47 @@ def check_apart(known: Mapping[tuple[str, str], Recorded], now: Terms) -> None:
     Raises:
         InvalidDeclaration: One source is declared twice, and otherwise.
     """
-    mine = _sources(now.dataset, now.promise)
-    for (dataset, declaration), other in known.items():
-        if declaration == now.declaration or not other.words:
-            continue
-        for source, (table, *whom) in _sources(dataset, other.record["promise"]).items():
-            if source in mine and mine[source][1:] != tuple(whom):
-                raise InvalidDeclaration(
-                    f"tables.{mine[source][0]}: {source} is tables.{table} of the declaration {declaration!r}, which "
-                    "has another budget or another unit for it.",
-                    why="the same people's data would be spent twice, or a unit would not be protected.",
-                    do="declare it alike in both.",
-                )
+    for other in (recorded.terms for recorded in known.values() if recorded.words):
+        for table, whom in other.whom.items() if other.declaration != now.declaration else ():
+            for mine in (one for one, wanted in now.whom.items() if wanted != whom):
+                if is_one(now, mine, other, table):
+                    raise _two_ways(now, mine, other, table)
 
 
-def _sources(dataset: str, promise: Mapping[str, str]) -> dict[str, tuple[str, str, str]]:
-    """By source: the table, who pays for it, and its unit."""
-    found = {}
-    for place, source in promise.items():
-        if place.endswith(SOURCE):
-            table = place.removesuffix(SOURCE)
-            unit = promise.get(f"{table}{UNIT}", "")
-            found[source] = (table.removeprefix("tables."), "" if unit == PUBLIC else dataset, unit)
-    return found
+def is_one(now: Terms, mine: str, other: Terms, table: str) -> bool:
+    """Whether two declarations may read the same rows, by where they are.
+
+    A book may know no places of a declaration that was written down by an earlier version, from its own folder. It is
+    then taken to be wherever its names could be meant.
+    """
+    here, there = now.places.get(mine, ""), other.places.get(table, "")
+    if here and there:
+        return here.casefold() == there.casefold()
+    names = [name.casefold() for name in (other.source(table), other.found.get(table)) if name]
+    own = [name.casefold() for name in (here, now.source(mine)) if name]
+    return any(one == name or one.endswith(f"/{name}") for one in own for name in names)
+
+
+def _two_ways(now: Terms, mine: str, other: Terms, table: str) -> InvalidDeclaration:
+    alike = (
+        f"declare it alike in both; or, where this one takes its place, {REDECLARE} --instead-of {other.declaration}."
+    )
+    begun = " If its rows are others, let the other one say where they are: sitr budget begin."
+    return InvalidDeclaration(
+        f"tables.{mine}: {now.source(mine)} is tables.{table} of the declaration {other.declaration!r}, which has "
+        "another budget or another unit for it.",
+        why="the same people's data would be spent twice, or a unit would not be protected.",
+        do=alike if other.places else alike + begun,
+    )
+
+
+def untold(dataset: str) -> DeclarationChanged:
+    """The refusal of a budget of which a book does not say what it depends on, and of others does."""
+    return DeclarationChanged(
+        f"the book does not say what the promise of budget {dataset!r} depends on, as it does of others.",
+        why="it may have been made by hand for rows that another budget pays for, which would then be spent twice.",
+        do="let its owner write that down: sitr budget begin DECLARATION.",
+    )
 
 
 def refused(dataset: str, changes: list[str]) -> DeclarationChanged:

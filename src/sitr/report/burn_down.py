@@ -51,7 +51,7 @@ def draw_burn_down(statement: Statement) -> Figure:
     """Return the picture that `write_burn_down` writes."""
     points = statement.points
     under = _under(statement, points)
-    figure, axes = empty_figure(_plain(f"{statement.name}: {statement.budget}"), (10, 4.2 + 0.17 * len(under)))
+    figure, axes = empty_figure(_plain(f"{statement.name}: {statement.promise}"), (10, 4.2 + 0.17 * len(under)))
     panel: Axes = axes[0, 0]
     times = _times(points)
     left = [100 * point.left for point in points]
@@ -108,6 +108,7 @@ def _under(statement: Statement, points: Sequence[Point]) -> list[str]:
     """What is said under the axes: every change by its number, with its date and reason, and the head of the book."""
     first = statement.promises[0]
     said = [f"promised on {first[0][:10]}: {first[1]}"] if statement.changes else []
+    said += [f"before: {text}" for text in statement.before]
     said += [f"{number}  {change}" for number, change in enumerate(statement.changes, 1)]
     said += ["▲  refunded, since it never started"] if any(point.kind == "refund" for point in points) else []
     said.append(f"dates in UTC; head {statement.head} of ledger {statement.ledger}")

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from ..display import reckoned, scientific
-from ..errors import InvalidDeclaration, SitrError
+from ..errors import InvalidDeclaration, SitrError, UnknownName
 from ..ledger import Ledger
 from ..ledger.keeper import Keeper
+from ..ledger.terms import Terms
 from ..ledger.terms import differences as changes
 from ..query.remarks import large_delta
 from ..tables.declaration import Declaration
 from .database import connect, create_budgets, declared_anchor, declared_book, declared_budgets, ledger_url
-from .terms import all_terms, check_sources, found_tables, hold_to_terms, known_terms
+from .terms import all_terms, check_sources, check_terms, found_tables, known_terms
 
 UNSEEN = "The tables cannot be opened from here, so nobody looked whether the declaration fits them; sitr.open will."
 BY_HAND = 'write a section [ledger] with a line url = "book.db", and run it again.'
@@ -58,8 +59,8 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
             tell(UNSEEN)
         ledger = Ledger.open(ledger_url(declared), create=True, anchor=declared_anchor(declared))
     try:
-        hold_to_terms(declared, ledger, found or {})  # before anything is promised
-        check_sources(declared, ledger)
+        check_terms(declared, ledger, found or {})  # before anything is promised
+        check_sources(declared, ledger, found or {})
         create_budgets(declared, ledger)
         _declare(declared, ledger, found or {})
         for remark in delta_remarks(declared):
@@ -74,7 +75,7 @@ def begin(path: str | Path, *, tell: Callable[[str], None] = lambda remark: None
     return ledger
 
 
-def redeclare(path: str | Path, *, reason: str) -> tuple[Ledger, list[str]]:
+def redeclare(path: str | Path, *, reason: str, instead_of: str | None = None) -> tuple[Ledger, list[str]]:
     """Change the promises of a book to what a declaration says now, with a reason; return the book and what changed.
 
     It is a dated change of promise, which every statement shows. What was released before it was released under the
@@ -83,8 +84,10 @@ def redeclare(path: str | Path, *, reason: str) -> tuple[Ledger, list[str]]:
     Args:
         path: The declaration; its book was begun before.
         reason: Why.
+        instead_of: The name of another declaration of the book, which ends: such as the one that this one had before.
 
     Raises:
+        UnknownName: The book knows no other declaration of that name.
         DeclarationChanged: It speaks of other neighbours than the budget, which keeps its own.
         InvalidDeclaration: The book is not begun; or another declaration of the book reads one of the sources, with
             another unit or budget.
@@ -98,7 +101,10 @@ def redeclare(path: str | Path, *, reason: str) -> tuple[Ledger, list[str]]:
     ledger = declared_book(declared)
     try:
         found = _looked_up(declared) or {}
-        check_sources(declared, ledger)
+        ended = [] if instead_of is None else _ended(instead_of, declared, ledger)
+        check_sources(declared, ledger, found, but=instead_of)
+        for terms in ended:
+            ledger.declare(terms, reason=reason)
         said = _declare(declared, ledger, found, reason)
         create_budgets(declared, ledger)
         _declare(declared, ledger, found)  # of datasets that are new
@@ -106,6 +112,14 @@ def redeclare(path: str | Path, *, reason: str) -> tuple[Ledger, list[str]]:
         ledger.close()
         raise
     return ledger, said
+
+
+def _ended(name: str, declared: Declaration, ledger: Ledger) -> list[Terms]:
+    """The terms of another declaration once it promises nothing any more: whoever still opens it is refused."""
+    known = {} if name == declared.name else ledger.terms(name)
+    if not known:
+        raise UnknownName(f"the book knows no other declaration {name!r}.", do="sitr budget show lists them.")
+    return [Terms(dataset, name, recorded.record["version"], {}) for (dataset, _), recorded in known.items()]
 
 
 def _declare(declared: Declaration, ledger: Ledger, found: Mapping[str, str], reason: str | None = None) -> list[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 
 from ..errors import DeclarationChanged, UnknownName
 from ..ledger import Budget, Ledger
 from ..ledger.budget import NEIGHBOURS
 from ..ledger.entry import canonical, sha256
-from ..ledger.terms import PUBLIC, SOURCE, UNIT, Recorded, Terms, check_apart, differences, refused
+from ..ledger.terms import EACH_ROW, PUBLIC, SOURCE, UNIT, Recorded, Terms, check_apart, differences, refused, untold
 from ..tables.declaration import Column, Declaration, KeyPath, Table
+from ..tables.files import is_file
 from ..tables.origins import named_source
 from ..tables.source import Source
 from .description import SHOWN, column_words
@@ -47,7 +49,34 @@ def declared_terms(declared: Declaration, dataset: str, budget: Budget, found: M
     for table in tables:
         settings |= {f"tables.{table.name}.{name}": text for name, text in _settings(table).items()}
     named = {table.name: found[table.name] for table in tables if table.name in found}
-    return Terms(dataset, declared.name, declared.version, promise, named, settings)
+    return Terms(dataset, declared.name, declared.version, promise, named, settings, _places(tables, declared, found))
+
+
+def place_of(declared: Declaration, table: Table, found: str | None = None) -> str:
+    """Return where the rows of a table are, in words that mean the same from every folder.
+
+    A frame is where the declaration is: nothing else is known of it.
+
+    Args:
+        declared: The declaration.
+        table: One of its tables.
+        found: Under which name its rows were found, if somebody could look.
+
+    Example:
+        >>> codes = {"public": True, "source": "a/../codes.csv", "columns": {"code": {"type": "string"}}}
+        >>> declared = Declaration.of({"sitr": 1, "name": "clinic", "tables": {"codes": codes}}, "/")
+        >>> place_of(declared, declared.tables["codes"])
+        '/codes.csv'
+    """
+    if is_file(table.source):
+        return table.source if "://" in table.source else os.path.realpath(declared.folder / table.source)
+    named = named_source(declared, table)
+    if declared.engine == "duckdb":
+        name = found.lower() if found else named.partition(" of ")[0]
+        return f"{name} of {os.path.realpath(declared.folder / declared.address)}"
+    if declared.engine == "postgresql" and found:
+        return f"{found} of {named.rpartition(' of ')[2]}"
+    return named
 
 
 def found_tables(source: Source) -> dict[str, str]:
@@ -84,36 +113,57 @@ def hold_to_terms(declared: Declaration, ledger: Ledger, found: Mapping[str, str
     """Refuse a declaration under which the book's promises would mean something else; return remarks.
 
     Raises:
-        DeclarationChanged: It is not the one that a budget was promised under.
-        InvalidDeclaration: The book knows nothing of a budget, and its tables are those of another declaration.
+        DeclarationChanged: It is not the one that a budget was promised under; or the book does not say under which one
+            that was, and of other budgets does.
+        InvalidDeclaration: Another declaration of the book has one of its tables otherwise.
 
     Privacy: a promise to one patient is no promise once a row passes for a patient, or a table of patients for public.
     """
-    if ledger.in_memory:
+    if ledger.in_memory or not (unknown := check_terms(declared, ledger, found)):
         return ()
-    known, untold = known_terms(declared, ledger), False
+    if ledger.has_terms:
+        raise untold(unknown[0])
+    return (UNTOLD,)
+
+
+def check_terms(declared: Declaration, ledger: Ledger, found: Mapping[str, str]) -> list[str]:
+    """Refuse a declaration that is not the one of the book, and return the budgets of which the book does not tell.
+
+    Raises:
+        DeclarationChanged: It is another one.
+        InvalidDeclaration: Another declaration of the book has one of its tables otherwise.
+    """
+    known, unknown = known_terms(declared, ledger), []
     for terms in all_terms(declared, ledger, found):
         changes = differences(known, terms)
         if changes:
             raise refused(terms.dataset, changes)
         if changes is None:  # also a budget that was made by hand, or left behind by a beginning that was refused
+            unknown.append(terms.dataset)
+        if changes is None or known[terms.dataset, declared.name].moved(terms):
             check_apart(ledger.terms(None), terms)
-            untold = True
-    return (UNTOLD,) if untold else ()
+    return unknown
 
 
-def check_sources(declared: Declaration, ledger: Ledger) -> None:
+def check_sources(declared: Declaration, ledger: Ledger, found: Mapping[str, str], *, but: str | None = None) -> None:
     """Refuse tables that another declaration of the book has otherwise, before anything is promised for them.
+
+    Args:
+        declared: The declaration.
+        ledger: Its book.
+        found: Under which names the rows of tables were found.
+        but: The name of a declaration that does not count, since it is about to end.
 
     Raises:
         InvalidDeclaration: Another declaration has one of the sources with another unit or budget.
 
     Privacy: a budget that is promised first, and refused its terms after, could be spent on the same people.
     """
-    known = ledger.terms(None)
+    known = {key: recorded for key, recorded in ledger.terms(None).items() if key[1] != but}
     for dataset in sorted(_paying(declared)):
-        promise = _of_tables(_tables(declared, dataset), declared)
-        check_apart(known, Terms(dataset, declared.name, declared.version, promise))
+        tables = _tables(declared, dataset)
+        promise, places = _of_tables(tables, declared), _places(tables, declared, found)
+        check_apart(known, Terms(dataset, declared.name, declared.version, promise, places=places))
 
 
 def _tables(declared: Declaration, dataset: str) -> list[Table]:
@@ -129,6 +179,10 @@ def _of_tables(tables: Iterable[Table], declared: Declaration) -> dict[str, str]
         promise |= {f"{place}{UNIT}": _unit(table), f"{place}{SOURCE}": named_source(declared, table)}
         promise |= {f"{place}.key": ", ".join(sorted(table.key))} if table.key else {}
     return promise
+
+
+def _places(tables: Iterable[Table], declared: Declaration, found: Mapping[str, str]) -> dict[str, str]:
+    return {table.name: place_of(declared, table, found.get(table.name)) for table in tables}
 
 
 def _paying(declared: Declaration) -> set[str]:
@@ -155,7 +209,7 @@ def _unit(table: Table) -> str:
     if table.public:
         return PUBLIC
     if table.unit is None:
-        return "each row is one"
+        return EACH_ROW
     if isinstance(table.unit, str):
         return f"named by {table.unit}, {KINDS[table.columns[table.unit].domain.kind]}"
     path: KeyPath = table.unit
