@@ -313,7 +313,7 @@ def test_a_row_that_is_a_unit_and_a_column_of_that_name_are_not_confused():
 
 
 def test_a_row_that_is_a_unit_has_no_maximum():
-    with pytest.raises(InvalidDeclaration, match="'max_rows_per_unit' is not known here"):
+    with pytest.raises(InvalidDeclaration, match="max_rows_per_unit says nothing where each row is a unit"):
         Declaration.of(changed("tables.visits.unit", "row"))
 
 

@@ -107,6 +107,25 @@ def test_three_hundred_interrupts_at_random_moments_leave_nothing_behind():
     assert threading.active_count() < 10
 
 
+def test_ctrl_c_that_breaks_a_lock_of_threading_is_ctrl_c(monkeypatch):
+    """It comes while `Thread.start` waits, whose lock was given back and not taken again: a RuntimeError over it."""
+    begin, engine = Job.begin, clinic.source()
+
+    def broken(job):
+        begin(job)
+        monkeypatch.setattr(Job, "begin", begin)
+        try:
+            raise KeyboardInterrupt
+        finally:
+            threading.Lock().release()
+
+    monkeypatch.setattr(Job, "begin", broken)
+    with pytest.raises(Cancelled):
+        engine.run(COUNTED)
+    idle(engine)
+    assert engine.run(COUNTED).column("sum0").to_pylist() == [300]
+
+
 @pytest.fixture(autouse=True)
 def alarm_is_ctrl_c():
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)

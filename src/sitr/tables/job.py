@@ -68,3 +68,13 @@ class Job:
             with self._leaving:
                 self._inside = False
             self._engine.release()
+
+
+def by_ctrl_c(error: BaseException) -> bool:
+    """Return whether an error is Ctrl-C, or what `threading` makes of one that comes while it gives back a lock.
+
+    Example:
+        >>> by_ctrl_c(KeyboardInterrupt()), by_ctrl_c(RuntimeError("can't start new thread"))
+        (True, False)
+    """
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)

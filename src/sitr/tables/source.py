@@ -23,7 +23,7 @@ from .dialect import Dialect, Value
 from .draft import declared_type
 from .emitter import PRIME, Emitter
 from .files import Held
-from .job import TICK, Job
+from .job import TICK, Job, by_ctrl_c
 from .origins import Seen, another_source, check_origins
 from .statement import Statement, check_library, stated
 from .tally import Tally
@@ -355,7 +355,9 @@ class Source(Dialect, ABC):
                     if stopped:
                         job.stop()
                     job.ended.wait(TICK)
-                except KeyboardInterrupt:
+                except (KeyboardInterrupt, RuntimeError) as error:
+                    if not by_ctrl_c(error):
+                        raise
                     stopped = True
         except KeyboardInterrupt:  # between two of these lines: the thread has the engine until it has ended
             stopped = True
