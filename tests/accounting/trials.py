@@ -538,6 +538,7 @@ def shrunk(failure, seconds=10.0):
 def _same(campaign, failure, tree):
     try:
         tree.event()
-    except SitrError:
+        again = campaign.check(failure.check, tree)
+    except Exception:  # a smaller tree that is no event, or of which no truth is known
         return None
-    return next((found for found in campaign.check(failure.check, tree) if found.kind == failure.kind), None)
+    return next((found for found in again if found.kind == failure.kind), None)
