@@ -36,6 +36,16 @@ def pooled(shares: Floats, least: float) -> Integers:
     return np.unique(bins, return_inverse=True)[1]
 
 
+def held(bins: Integers, shares: Floats) -> Floats:
+    """Return what each bin holds.
+
+    Example:
+        >>> held(np.array([0, 1, 0]), np.array([0.25, 0.5, 0.25]))
+        array([0.5, 0.5])
+    """
+    return np.asarray(np.bincount(bins, shares), dtype=np.float64)
+
+
 @dataclass(frozen=True)
 class Levels:
     """The bins of all columns at all levels, in one long row: level after level, column after column.
@@ -52,8 +62,8 @@ class Levels:
     def of(cls, shares: Sequence[Floats], least: Sequence[float]) -> Levels:
         """Pool values by their shares until bins hold `least[0]`, and those bins further for each number after it."""
         bins = [pooled(share, least[0]) for share in shares]
-        held = [np.bincount(bin_, share) for bin_, share in zip(bins, shares, strict=True)]
-        return cls(bins, [[pooled(share, bound) for share in held] for bound in least[1:]])
+        within = [held(bin_, share) for bin_, share in zip(bins, shares, strict=True)]
+        return cls(bins, [[pooled(share, bound) for share in within] for bound in least[1:]])
 
     @cached_property
     def sizes(self) -> Integers:
@@ -87,7 +97,9 @@ class Levels:
         """Of each level, where each finest bin is in the long row."""
         there = [np.arange(self.finest)]
         for level, columns in enumerate(self.coarser, start=1):
-            there.append(np.concatenate([start + bins for start, bins in zip(self.starts[level], columns, strict=True)]))
+            there.append(
+                np.concatenate([start + bins for start, bins in zip(self.starts[level], columns, strict=True)])
+            )
         return there
 
     @cached_property

@@ -37,11 +37,13 @@ class Scores:
         pairs: The pairs of columns.
         distances: Noisy ones, by pair and level.
         cells: Of their tables; 0 where a level is not worth a table, or is the same as another.
+        reach: How far a unit moves a table: noise is so much larger.
     """
 
     pairs: tuple[Pair, ...]
-    distances: Floats
+    distances: NDArray[np.int64]
     cells: Floats
+    reach: float
 
     def chosen(self, mu: float) -> dict[Pair, Chosen]:
         """Return the tables that lose least in all for the privacy μ, which is spent whole or nearly.
@@ -56,7 +58,7 @@ class Scores:
         return self._at(high)[0]
 
     def _at(self, price: float) -> tuple[dict[Pair, Chosen], float]:
-        noise = OFF * SMOOTHED * self.cells
+        noise = OFF * SMOOTHED * self.reach * self.cells
         with np.errstate(divide="ignore", invalid="ignore"):
             mus = 2.0 ** (np.floor(GRID * np.log2(np.cbrt(noise / (2 * price)))) / GRID)
             best = self.distances.max(axis=1)

@@ -1,8 +1,8 @@
 """The measurements behind a synthetic table: all of them Gaussian, on whole numbers, and so one Gaussian event.
 
 Three parts of a fixed μ are spent: on the counts of each column; on how far each table of two columns is from what is
-known so far; and on the tables that are chosen by that. Which ones, and with how much noise, is chosen from what was
-released before, but the sum of their μ² is fixed before anything is read (THEORY 4.6, 5.1).
+known so far; and on the tables that are chosen by that. Which tables, and how noisy, is chosen from what was measured
+before, but what each part costs is fixed before anything is read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..accounting.notions import LEAST_VARIANCE, SMOOTHING, discrete_gdp
 from ..mechanisms.randomness import Source
 from ..mechanisms.samplers.draws import discrete_gaussian
-from .bins import Levels
+from .bins import Levels, held
 from .choice import Pair, Scores
 from .denoising import Spread, denoised
 from .mixture import Mixture, Targets
@@ -27,20 +28,19 @@ from .mixture import Mixture, Targets
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SINGLES, SCORES = 0.3, 0.06  # parts of μ²; the tables have the rest
+SINGLES, SCORES = 0.3, 0.06  # parts of μ²; the tables of two columns have the rest
 ROUNDS = 2
-WIDER = 2 / 3  # columns of many values get a larger part, by this power of their number
-HELD = 14.0  # deviations of the noise on a typical cell that a bin holds
-FEWEST, MOST = 0.002, 0.05  # of all rows that a bin holds
-COARSER = 3.0  # by which the bins of the second level hold more
-UNKNOWN = 0.25  # of its distance: how far a pair that was never measured may be from independence
-SMOOTHING = 3  # of variance, that discrete noise gives up for the proof that it is Gaussian (THEORY 3.5)
+WIDER = 2 / 3  # a column of many values gets a larger part, by this power of their number
+HELD = 14.0  # deviations of the noise on a typical cell that a bin holds,
+FEWEST, MOST = 0.002, 0.05  # but no smaller and no larger part of the rows
+COARSER = 3.0  # times as many rows are in the bins of the second level
+UNKNOWN = 0.25  # of its distance: how far a table that was never measured may be from independence
 
 
 class Counter(Protocol):
-    """What counts rows, exactly: nothing of it may leave but by the measurements here."""
+    """What counts rows, exactly: nothing of it leaves but by the measurements here."""
 
-    def singles(self) -> list[Integers]:
+    def singles(self) -> Sequence[Integers]:
         """Return how many rows have each value of each column."""
 
     def pairs(self, bins: Sequence[Integers]) -> Mapping[Pair, Integers]:
@@ -48,7 +48,47 @@ class Counter(Protocol):
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Costs:
+    """What is spent on what.
+
+    Attributes:
+        mu: All of it.
+        reach: How far a unit moves a table in ℓ2, in rows,
+        moved: and a distance between two tables.
+    """
+
+    mu: float
+    reach: float
+    moved: float
+
+    @property
+    def singles(self) -> float:
+        """What the counts of all columns cost."""
+        return self.mu * math.sqrt(SINGLES)
+
+    @property
+    def scores(self) -> float:
+        """What the distances of one round cost."""
+        return self.mu * math.sqrt(SCORES / ROUNDS)
+
+    @property
+    def pairs(self) -> float:
+        """What the tables of one round cost."""
+        return self.mu * math.sqrt((1 - SINGLES - SCORES) / ROUNDS)
+
+    def deviation(self, mu: float) -> float:
+        """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5)."""
+        return math.sqrt(max((self.reach / mu) ** 2 + SMOOTHING, LEAST_VARIANCE)) * (1 + 2.0**-40)
+
+    def outside(self, columns: int) -> float:
+        """Return the probability that some noise is not what passes for Gaussian, over all that a unit moves."""
+        pairs = columns * (columns - 1) // 2
+        moved = (columns + ROUNDS * pairs) * math.ceil(self.reach**2) + 2 * ROUNDS * pairs * math.ceil(self.moved**2)
+        return moved * discrete_gdp(math.sqrt(LEAST_VARIANCE) * (1 + 2.0**-40), 1)[1]
+
+
+@dataclass(frozen=True)
+class Learnt:
     """What was learnt: a model, and nothing of the rows.
 
     Attributes:
@@ -58,111 +98,119 @@ class Fitted:
     """
 
     mixture: Mixture
-    singles: list[Floats]
+    singles: Sequence[Floats]
     rows: int
 
 
-def fitted(
-    counter: Counter, sizes: Sequence[int], ordered: Sequence[bool], mu: float, source: Source, generator: np.random.Generator
-) -> Fitted:
-    """Measure, and fit a mixture to what was measured."""
-    parts = [share * mu**2 for share in (SINGLES, SCORES / ROUNDS, (1 - SINGLES - SCORES) / ROUNDS)]
-    singles, deviations, rows = _singles(counter.singles(), sizes, ordered, parts[0], source)
-    columns = range(len(sizes))
-    pairs = tuple(combinations(columns, 2))
-    typical = math.sqrt(len(pairs) / (ROUNDS * parts[2])) if pairs else 1.0
-    least = min(max(HELD * typical / rows, FEWEST), MOST)
-    levels = Levels.of(singles, (least, COARSER * least))
-    counted = counter.pairs(levels.bins)
-    held = [np.bincount(bins, share) for bins, share in zip(levels.bins, singles, strict=True)]
-    weights = [
-        np.full(share.size, (rows / deviations[column]) ** 2) / np.bincount(levels.bins[column])
-        for column, share in enumerate(held)
-    ]
-    flat = np.concatenate(held).astype(np.float32)
-    mixture = Mixture.begun(levels, flat, generator)
-    model = _product(levels, held)
-    known: dict[tuple[Pair, int], tuple[Floats, float]] = {}
-    first: Scores | None = None
-    for _ in range(ROUNDS):
-        scores = _scored(levels, counted, pairs, model, rows, math.sqrt(parts[1]), source)
-        first = first or scores
-        for pair, (level, part) in scores.chosen(math.sqrt(parts[2])).items():
-            variance = 1 / part**2 + SMOOTHING
-            table = levels.merged(counted[pair], level, *pair)
-            noisy = table + discrete_gaussian(Fraction(math.sqrt(variance)), table.size, source).reshape(table.shape)
-            before, weight = known.get((pair, level), (np.zeros(table.shape), 0.0))
-            together = weight + 1 / variance
-            known[pair, level] = (before * weight + noisy / variance) / together, together
-        targets = Targets(levels, flat, np.concatenate(weights).astype(np.float32))
-        for (pair, level), (table, weight) in known.items():
-            targets.put(level, *pair, table / rows, rows**2 * weight, measured=True)
-        _leave_independent(targets, held, pairs, {pair for pair, _ in known}, first, rows, math.sqrt(parts[1]))
-        mixture = mixture.fitted(targets)
-        model = mixture.tables().astype(np.float64)
-    return Fitted(mixture, singles, round(rows))
+class Measuring:
+    """Measures, and fits a mixture to what was measured.
+
+    Args:
+        counter: Counts rows.
+        ordered: Of each column, whether neighbouring values may be alike.
+        costs: What may be spent.
+        source: Of noise.
+        generator: Of what is not noise: where the mixture begins.
+    """
+
+    def __init__(
+        self,
+        counter: Counter,
+        ordered: Sequence[bool],
+        costs: Costs,
+        source: Source,
+        generator: np.random.Generator,
+    ) -> None:
+        self.costs, self.source = costs, source
+        self.pairs = tuple(combinations(range(len(ordered)), 2))
+        self._measure_singles(counter.singles(), ordered)
+        typical = costs.deviation(costs.pairs * math.sqrt(ROUNDS / max(len(self.pairs), 1)))
+        least = min(max(HELD * typical / self.rows, FEWEST), MOST)
+        self.levels = Levels.of(self.singles, (least, COARSER * least))
+        self.counted = counter.pairs(self.levels.bins)
+        self.held = [held(bins, share) for bins, share in zip(self.levels.bins, self.singles, strict=True)]
+        self.known: dict[tuple[Pair, int], tuple[Floats, float]] = {}
+        self.generator = generator
+
+    def learnt(self) -> Learnt:
+        """Choose tables, measure them and fit the mixture to all that is known, twice."""
+        mixture = Mixture.begun(self.levels, np.concatenate(self.held).astype(np.float32), self.generator)
+        model, first = _independent(self.levels, self.held), None
+        for _ in range(ROUNDS):
+            scores = self._scores(model)
+            first = first or scores
+            self._measure_pairs(scores)
+            mixture = mixture.fitted(self._targets(first))
+            model = mixture.tables().astype(np.float64)
+        return Learnt(mixture, self.singles, round(self.rows))
+
+    def _noisy(self, counts: Integers, deviation: float) -> Integers:
+        return counts + discrete_gaussian(Fraction(deviation), counts.size, self.source).reshape(counts.shape)
+
+    def _measure_singles(self, counts: Sequence[Integers], ordered: Sequence[bool]) -> None:
+        """Count each column, and all rows by all of them together."""
+        weights = np.array([count.size**WIDER for count in counts])
+        mus = self.costs.singles * np.sqrt(weights / weights.sum())
+        self.deviations = np.array([self.costs.deviation(float(mu)) for mu in mus])
+        noisy = [self._noisy(count, float(noise)) for count, noise in zip(counts, self.deviations, strict=True)]
+        precision = 1 / (np.array([count.size for count in counts]) * self.deviations**2)
+        self.rows = max(float(np.dot([one.sum() for one in noisy], precision) / precision.sum()), 1.0)
+        self.singles = [
+            _shares(denoised(one, Spread("gaussian", float(noise)), ordered=in_order).counts)
+            for one, noise, in_order in zip(noisy, self.deviations, ordered, strict=True)
+        ]
+
+    def _scores(self, model: Floats) -> Scores:
+        """How far each table is from the model: a distance moves no farther than the table does in ℓ1."""
+        levels, costs = self.levels, self.costs
+        shape = len(self.pairs), len(levels.sizes)
+        distances, cells = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        for place, pair in enumerate(self.pairs):
+            for level, sizes in enumerate(levels.sizes):
+                expected = np.rint(self.rows * model[tuple(levels.slice(level, column) for column in pair)])
+                table = levels.merged(self.counted[pair], level, *pair)
+                distances[place, level] = np.abs(table - expected.astype(np.int64)).sum()
+                same = level > 0 and (sizes[[*pair]] == levels.sizes[level - 1][[*pair]]).all()
+                cells[place, level] = 0 if same or sizes[[*pair]].min() < 2 else sizes[[*pair]].prod()
+        each = costs.scores / math.sqrt(max(distances.size, 1)) * costs.reach / costs.moved
+        return Scores(self.pairs, self._noisy(distances, costs.deviation(each)), cells, costs.reach)
+
+    def _measure_pairs(self, scores: Scores) -> None:
+        """Measure what was chosen; what was measured before is averaged with it."""
+        for pair, (level, mu) in scores.chosen(self.costs.pairs).items():
+            deviation = self.costs.deviation(mu)
+            table = self._noisy(self.levels.merged(self.counted[pair], level, *pair), deviation)
+            before, weight = self.known.get((pair, level), (np.zeros(table.shape), 0.0))
+            together = weight + deviation**-2
+            self.known[pair, level] = (before * weight + table * deviation**-2) / together, together
+
+    def _targets(self, scores: Scores) -> Targets:
+        """All that is known, as shares; tables that were never measured are drawn to independence, weakly."""
+        weights = [
+            (self.rows / noise) ** 2 / np.bincount(bins)
+            for noise, bins in zip(self.deviations, self.levels.bins, strict=True)
+        ]
+        singles, single_weights = (np.concatenate(parts).astype(np.float32) for parts in (self.held, weights))
+        targets = Targets(self.levels, singles, single_weights)
+        for (pair, level), (table, weight) in self.known.items():
+            targets.put(level, pair, table / self.rows, self.rows**2 * weight, measured=True)
+        measured = {pair for pair, _ in self.known}
+        least = 2 * self.costs.moved * math.sqrt(scores.distances.size) / self.costs.scores
+        for place, pair in enumerate(self.pairs):
+            if pair not in measured:
+                product = np.outer(self.held[pair[0]], self.held[pair[1]])
+                far = UNKNOWN * max(float(scores.distances[place, 0]), least)
+                targets.put(0, pair, product, self.rows**2 * product.size / far**2, measured=False)
+        return targets
 
 
-def _singles(
-    counts: Sequence[Integers], sizes: Sequence[int], ordered: Sequence[bool], budget: float, source: Source
-) -> tuple[list[Floats], Floats, float]:
-    """The share of each value of each column, the noise on the counts, and how many rows there are."""
-    weights = np.asarray(sizes, dtype=np.float64) ** WIDER
-    deviations = np.sqrt(weights.sum() / (weights * budget) + SMOOTHING)
-    noisy = [
-        count + discrete_gaussian(Fraction(float(deviation)), count.size, source)
-        for count, deviation in zip(counts, deviations, strict=True)
-    ]
-    precision = 1 / (np.asarray(sizes) * deviations**2)
-    rows = max(float(np.dot([one.sum() for one in noisy], precision) / precision.sum()), 1.0)
-    shares = []
-    for one, deviation, in_order in zip(noisy, deviations, ordered, strict=True):
-        found = denoised(one, Spread("gaussian", float(deviation)), ordered=in_order).counts
-        shares.append(found / found.sum() if found.any() else np.full(found.size, 1 / found.size))
-    return shares, deviations, rows
+def _shares(counts: Floats) -> Floats:
+    return counts / counts.sum() if counts.any() else np.full(counts.size, 1 / counts.size)
 
 
-def _product(levels: Levels, held: Sequence[Floats]) -> Floats:
+def _independent(levels: Levels, shares: Sequence[Floats]) -> Floats:
     """The tables of independent columns, at all levels."""
-    flat = [*held]
+    row = [*shares]
     for columns in levels.coarser:
-        flat += [np.bincount(bins, share) for bins, share in zip(columns, held, strict=True)]
-    row = np.concatenate(flat)
-    return np.outer(row, row)
-
-
-def _scored(
-    levels: Levels, counted: Mapping[Pair, Integers], pairs: Sequence[Pair], model: Floats, rows: float, mu: float, source: Source
-) -> Scores:
-    """How far each table is from the model, with noise: one row moves each distance by at most 1."""
-    depth = len(levels.sizes)
-    variance = len(pairs) * depth / mu**2 + SMOOTHING
-    distances, cells = np.zeros((len(pairs), depth)), np.zeros((len(pairs), depth))
-    for place, (one, other) in enumerate(pairs):
-        for level in range(depth):
-            expected = np.rint(rows * model[levels.slice(level, one), levels.slice(level, other)]).astype(np.int64)
-            distances[place, level] = np.abs(levels.merged(counted[one, other], level, one, other) - expected).sum()
-            shape = levels.sizes[level][[one, other]]
-            repeats = level > 0 and (shape == levels.sizes[level - 1][[one, other]]).all()
-            cells[place, level] = 0 if repeats or shape.min() < 2 else shape.prod()
-    noise = discrete_gaussian(Fraction(math.sqrt(variance)), distances.size, source).reshape(distances.shape)
-    return Scores(tuple(pairs), distances + noise, cells)
-
-
-def _leave_independent(
-    targets: Targets,
-    held: Sequence[Floats],
-    pairs: Sequence[Pair],
-    known: set[Pair],
-    scores: Scores,
-    rows: float,
-    mu: float,
-) -> None:
-    """Draw pairs that were never measured to independence, weakly: no farther than their distance says."""
-    floor = 2 * math.sqrt(len(pairs) * len(targets.levels.sizes)) / mu
-    for place, (one, other) in enumerate(pairs):
-        if (one, other) in known:
-            continue
-        table = np.outer(held[one], held[other])
-        far = UNKNOWN * max(scores.distances[place, 0], floor)
-        targets.put(0, one, other, table, rows**2 * table.size / far**2, measured=False)
+        row += [held(bins, share) for bins, share in zip(columns, shares, strict=True)]
+    return np.outer(np.concatenate(row), np.concatenate(row))

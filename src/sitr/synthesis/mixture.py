@@ -52,10 +52,10 @@ class Targets:
         self.pairs, self.pair_weights, self.measured = (np.zeros(shape, dtype=np.float32) for _ in range(3))
 
     def put(
-        self, level: int, one: int, other: int, shares: NDArray[np.float64], weight: float, *, measured: bool
+        self, level: int, pair: tuple[int, int], shares: NDArray[np.float64], weight: float, *, measured: bool
     ) -> None:
         """State a table of two columns at a level."""
-        here, there = self.levels.slice(level, one), self.levels.slice(level, other)
+        here, there = (self.levels.slice(level, column) for column in pair)
         for rows, columns, table in ((here, there, shares), (there, here, shares.T)):
             self.pairs[rows, columns], self.pair_weights[rows, columns] = table, weight
             self.measured[rows, columns] = measured
@@ -82,8 +82,7 @@ class Mixture:
 
     def tables(self) -> Floats:
         """Return the shares of each two bins at every level; those of one column, and of two levels, mean nothing."""
-        found = _at_all_levels(self.levels, self.shares)
-        return (found.T @ found) / len(found)
+        return _tables(_at_all_levels(self.levels, self.shares))
 
     def fitted(self, targets: Targets) -> Mixture:
         """Return the mixture after steps towards the targets, until it fits them as well as their noise lets it.
@@ -98,7 +97,7 @@ class Mixture:
             step += 1
             shares = _shares(levels, logits)
             wide = _at_all_levels(levels, shares)
-            off = (wide.T @ wide) / len(wide) - targets.pairs
+            off = _tables(wide) - targets.pairs
             pull = targets.pair_weights * off
             if end == MOST_STEPS and step % LOOK == 0 and _fits(pull, off, targets):
                 end = min(step + COOLING, MOST_STEPS)
@@ -132,6 +131,10 @@ def _shares(levels: Levels, logits: Floats) -> Floats:
 def _at_all_levels(levels: Levels, shares: Floats) -> Floats:
     coarser = [np.add.reduceat(shares[:, order], starts, axis=1) for order, starts in levels.gathered]
     return np.concatenate([shares, *coarser], axis=1)
+
+
+def _tables(wide: Floats) -> Floats:
+    return np.asarray((wide.T @ wide) / np.float32(len(wide)), dtype=np.float32)
 
 
 def _slope(levels: Levels, shares: Floats, wide: Floats, targets: Targets) -> Floats:
