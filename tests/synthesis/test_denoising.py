@@ -51,6 +51,7 @@ def test_counts_are_never_negative_and_as_many_as_before(noisy, noise, ordered):
 
 
 @given(st.permutations(range(40)), spreads)
+@settings(max_examples=20)
 def test_cells_in_no_order_may_be_in_any(order, noise):
     noisy = np.arange(40.0) ** 2 - 30
     one, other = (denoised(cells, noise, ordered=False).counts for cells in (noisy, noisy[list(order)]))

@@ -1,0 +1,126 @@
+"""Values of a column pooled into bins that hold enough rows, at several resolutions: all chosen from noisy counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def pooled(shares: Floats, least: float) -> Integers:
+    """Return the bin of each value: neighbours are pooled until they hold `least`; one that holds it stands alone.
+
+    What stands alone is stepped over, so that the values on both sides of it may be in one bin.
+
+    Example:
+        >>> pooled(np.array([0.05, 0.5, 0.06, 0.3, 0.09]), 0.1)
+        array([0, 1, 0, 2, 0])
+    """
+    bins, latest, held = np.empty(shares.size, dtype=np.int64), -1, np.inf  # a new bin is begun at first
+    count, last_pool = 0, -1
+    for value, share in enumerate(shares):
+        if share >= least:
+            bins[value], count = count, count + 1
+            continue
+        if held >= least:
+            latest, held, count, last_pool = count, 0.0, count + 1, latest
+        bins[value], held = latest, held + share
+    if held < least and last_pool >= 0:  # what is left over joins the bin before it
+        bins[bins == latest] = last_pool
+    return np.unique(bins, return_inverse=True)[1]
+
+
+def held(bins: Integers, shares: Floats) -> Floats:
+    """Return what each bin holds.
+
+    Example:
+        >>> held(np.array([0, 1, 0]), np.array([0.25, 0.5, 0.25]))
+        array([0.5, 0.5])
+    """
+    return np.asarray(np.bincount(bins, shares), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The bins of all columns at all levels, in one long row: level after level, column after column.
+
+    Args:
+        bins: Of each column, the bin of each value at the finest level.
+        coarser: Of each further level and column, the bin of each finest bin.
+    """
+
+    bins: Sequence[Integers]
+    coarser: Sequence[Sequence[Integers]]
+
+    @classmethod
+    def of(cls, shares: Sequence[Floats], least: Sequence[float]) -> Levels:
+        """Pool values by their shares until bins hold `least[0]`, and those bins further for each number after it."""
+        bins = [pooled(share, least[0]) for share in shares]
+        within = [held(bin_, share) for bin_, share in zip(bins, shares, strict=True)]
+        return cls(bins, [[pooled(share, bound) for share in within] for bound in least[1:]])
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """How many bins each column has, by level."""
+        finest = [int(bins.max()) + 1 for bins in self.bins]
+        return np.array([finest, *([int(bins.max()) + 1 for bins in level] for level in self.coarser)])
+
+    @cached_property
+    def starts(self) -> Integers:
+        """Where the bins of each column begin, by level."""
+        ends = np.cumsum(self.sizes.ravel())
+        return (ends - self.sizes.ravel()).reshape(self.sizes.shape)
+
+    @property
+    def finest(self) -> int:
+        """How many bins there are at the finest level."""
+        return int(self.sizes[0].sum())
+
+    @property
+    def cells(self) -> int:
+        """How many there are at all levels."""
+        return int(self.sizes.sum())
+
+    @cached_property
+    def owners(self) -> Integers:
+        """The column of each finest bin."""
+        return np.repeat(np.arange(len(self.bins)), self.sizes[0])
+
+    @cached_property
+    def leads(self) -> list[Integers]:
+        """Of each level, where each finest bin is in the long row."""
+        there = [np.arange(self.finest)]
+        for level, columns in enumerate(self.coarser, start=1):
+            there.append(
+                np.concatenate([start + bins for start, bins in zip(self.starts[level], columns, strict=True)])
+            )
+        return there
+
+    @cached_property
+    def gathered(self) -> list[tuple[Integers, Integers]]:
+        """Of each coarser level, an order of the finest bins in which those of one bin are together, and its starts."""
+        found = []
+        for lead in self.leads[1:]:
+            order = np.argsort(lead, kind="stable")
+            found.append((order, np.flatnonzero(np.diff(lead[order], prepend=-1))))
+        return found
+
+    def slice(self, level: int, column: int) -> slice:
+        """Where a column is in the long row."""
+        start = int(self.starts[level, column])
+        return slice(start, start + int(self.sizes[level, column]))
+
+    def merged(self, table: NDArray[np.int64], level: int, one: int, other: int) -> NDArray[np.int64]:
+        """Return a table of two columns at a coarser level, from that of their finest bins."""
+        if level == 0:
+            return table
+        rows, columns = self.coarser[level - 1][one], self.coarser[level - 1][other]
+        made = np.zeros(self.sizes[level][[one, other]], dtype=table.dtype)
+        np.add.at(made, (rows[:, np.newaxis], columns), table)
+        return made

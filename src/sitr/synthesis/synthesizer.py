@@ -1,0 +1,179 @@
+"""Tables of many columns: measured once, for one Gaussian event, and drawn as often as one likes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _validate
+from ..accounting import ApproximateDP, Event, Gaussian, calibrate_noise
+from ..errors import InvalidArgument
+from ..mechanisms import Mechanism
+from ..mechanisms.randomness import Source
+from ..release import Release
+from ..units import ADJACENCIES, Adjacency
+from .choice import Pair
+from .drawing import drawn
+from .measuring import Costs, Learnt, Measuring
+
+Integers = NDArray[np.int64]
+MOST_COLUMNS = 200
+MOST_VALUES = 10**5
+MOST_ROWS = 10**9
+BLOCK = 2**16  # rows that are counted at a time
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Rows in memory, whose values are numbers from 0 on: what is counted of them is exact, and stays inside."""
+
+    codes: Integers
+    sizes: tuple[int, ...]
+
+    def singles(self) -> list[Integers]:
+        """Return how many rows have each value of each column."""
+        return [np.bincount(column, minlength=size) for column, size in zip(self.codes.T, self.sizes, strict=True)]
+
+    def pairs(self, bins: Sequence[Integers]) -> Mapping[Pair, Integers]:
+        """Return how many rows are in each two bins of each two columns."""
+        sizes = [int(one.max()) + 1 for one in bins]
+        found = {pair: np.zeros(sizes[pair[0]] * sizes[pair[1]], dtype=np.int64) for pair in _pairs(len(bins))}
+        for begin in range(0, len(self.codes), BLOCK):
+            block = self.codes[begin : begin + BLOCK]
+            binned = [one[column] for one, column in zip(bins, block.T, strict=True)]
+            for (one, other), counts in found.items():
+                counts += np.bincount(binned[one] * sizes[other] + binned[other], minlength=counts.size)
+        return {pair: counts.reshape(sizes[pair[0]], sizes[pair[1]]) for pair, counts in found.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticRows:
+    """What is released: rows can be drawn from it for ever.
+
+    Attributes:
+        rows: How many rows there were, about.
+    """
+
+    _learnt: Learnt
+
+    @property
+    def rows(self) -> int:
+        """How many rows there were, about."""
+        return self._learnt.rows
+
+    def sample(self, rows: int | None = None, *, seed: int | None = None) -> Integers:
+        """Return rows, as numbers of values, drawn at random; as often as one likes, for nothing.
+
+        Args:
+            rows: How many; as many as there were, about, unless told.
+            seed: To draw the same again.
+
+        Privacy: post-processing of what was measured (THEORY 6.3).
+        """
+        wanted = self.rows if rows is None else _validate.integer("rows", rows, 0, MOST_ROWS)
+        return drawn(self._learnt.mixture, self._learnt.singles, wanted, np.random.default_rng(seed))
+
+
+class Synthesizer(Mechanism):
+    """Rows of many columns, measured and learnt; made by `synthesizer`.
+
+    Attributes:
+        sizes: How many values each column has.
+        ordered: Of each column, whether neighbouring values may be alike.
+        costs: What is spent on what.
+    """
+
+    error95 = None
+
+    def __init__(self, sizes: tuple[int, ...], ordered: tuple[bool, ...], costs: Costs, adjacency: Adjacency) -> None:
+        self.sizes, self.ordered, self.costs = sizes, ordered, costs
+        self.event = _event(1 / costs.mu, costs.outside(len(sizes)), adjacency)
+
+    def __repr__(self) -> str:
+        return f"Synthesizer({self.event!r}, {len(self.sizes)} columns)"
+
+    def release(self, value: Any, *, unsafe_seed: int | None = None, unsafe_without_noise: bool = False) -> Release:
+        """Return what rows can be drawn from; see `Mechanism.release`.
+
+        Raises:
+            InvalidArgument: The rows are none, or without noise, of which nothing could be learnt safely.
+        """
+        if unsafe_without_noise:
+            raise InvalidArgument("what is learnt here is chosen by its noise.", do="pass a large epsilon.")
+        return super().release(value, unsafe_seed=unsafe_seed)
+
+    def _checked(self, value: ArrayLike) -> CodedRows:
+        codes = np.asarray(value)
+        if codes.ndim != 2 or codes.shape[1] != len(self.sizes) or codes.dtype.kind not in "iu":
+            raise InvalidArgument(f"rows are whole numbers in {len(self.sizes)} columns.")
+        if len(codes) and ((codes < 0).any() or (codes >= np.array(self.sizes)).any()):
+            raise InvalidArgument("a value is none of its column's, which are counted from 0.")
+        return CodedRows(codes.astype(np.int64), self.sizes)
+
+    def _drawn(self, value: CodedRows, source: Source | None) -> SyntheticRows:
+        assert source is not None
+        generator = np.random.default_rng(np.frombuffer(source.bytes(32), dtype=np.uint32))
+        return SyntheticRows(Measuring(value, self.ordered, self.costs, source, generator).learnt())
+
+
+def synthesizer(
+    sizes: Sequence[int],
+    *,
+    epsilon: float,
+    delta: float,
+    ordered: Sequence[bool] | None = None,
+    max_rows_per_unit: int = 1,
+    adjacency: Adjacency = "add_remove",
+) -> Synthesizer:
+    """Return what makes synthetic rows of many columns: a mixture that is fitted to noisy tables of two columns.
+
+    Args:
+        sizes: How many values each column has: public, and never read off the data.
+        epsilon: The ε that a release may cost, together with
+        delta: in (0, 1).
+        ordered: Of each column, whether neighbouring values may be alike, as those of a number or a date; none, unless
+            told.
+        max_rows_per_unit: How many rows one unit has at most. The caller sees to it.
+        adjacency: Between neighbours. The number of rows is private under either.
+
+    Privacy: all measurements are discrete Gaussian noise on whole numbers. Of each column's counts, and of each table
+    of two columns, one row moves one cell by 1; each distance of a table from what is known moves by 1. What each part
+    costs is fixed in advance, in μ of Gaussian DP, whichever tables are chosen (THEORY 3.5, 4.1); where a part is
+    chosen from earlier ones its μ is not. So a release is one Gaussian event, outside a mass of less than 1e-11.
+
+    Example:
+        >>> rng = np.random.default_rng(1)
+        >>> smokes = rng.integers(0, 2, 5000)
+        >>> coughs = np.where(rng.random(5000) < 0.8, smokes, 1 - smokes)
+        >>> made = synthesizer([2, 2], epsilon=1.0, delta=1e-6)
+        >>> found = made.release(np.stack([smokes, coughs], axis=1), unsafe_seed=1).value.sample(5000, seed=1)
+        >>> 0.7 < float((found[:, 0] == found[:, 1]).mean()) < 0.9
+        True
+    """
+    columns = tuple(_validate.integer("sizes", size, 1, MOST_VALUES) for size in sizes)
+    _validate.integer("columns", len(columns), 1, MOST_COLUMNS)
+    alike = (False,) * len(columns) if ordered is None else tuple(map(bool, ordered))
+    if len(alike) != len(columns):
+        raise InvalidArgument("`ordered` says something of each column.")
+    _validate.choice("adjacency", adjacency, ADJACENCIES)
+    rows = _validate.integer("max_rows_per_unit", max_rows_per_unit, 1, 10**6)
+    # Under replace_one a unit's rows leave their cells, and others come into theirs.
+    reach, moved = (rows * math.sqrt(2), 2 * rows) if adjacency == "replace_one" else (rows, rows)
+    outside = Costs(1.0, reach, moved).outside(len(columns))
+    _validate.real("delta", delta, 2 * outside, 1, open_low=True, open_high=True)
+    noise = calibrate_noise(lambda noise: _event(noise, outside, adjacency), epsilon=epsilon, delta=delta).value
+    return Synthesizer(columns, alike, Costs(1 / noise, reach, moved), adjacency)
+
+
+def _event(noise: float, outside: float, adjacency: Adjacency) -> Event:
+    return Gaussian(noise_multiplier=noise, adjacency=adjacency) + ApproximateDP(0.0, outside)
+
+
+def _pairs(columns: int) -> list[Pair]:
+    return list(combinations(range(columns), 2))

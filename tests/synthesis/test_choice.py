@@ -1,0 +1,33 @@
+"""The choice of tables: it costs no more than it may, and takes what is far from known."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sitr.synthesis.choice import Scores
+
+PAIRS = tuple((0, other) for other in range(1, 9))
+
+
+@given(
+    st.lists(st.tuples(st.integers(-300, 50_000), st.integers(-300, 50_000)), min_size=8, max_size=8),
+    st.lists(st.tuples(st.sampled_from([0, 4, 100, 400]), st.sampled_from([0, 4, 36])), min_size=8, max_size=8),
+    st.floats(1e-3, 5),
+    st.sampled_from([1.0, 20.0]),
+)
+def test_it_costs_no_more_than_it_may(distances, cells, mu, reach):
+    chosen = Scores(PAIRS, np.array(distances), np.array(cells, dtype=float), reach).chosen(mu)
+    assert sum(one.mu**2 for one in chosen.values()) <= mu**2
+    assert all(cells[PAIRS.index(pair)][one.level] > 0 for pair, one in chosen.items())
+
+
+def test_what_is_known_well_is_left_out_and_most_is_spent():
+    far = np.array([[20_000, 15_000]] * 4 + [[20, -30]] * 4)
+    chosen = Scores(PAIRS, far, np.full((8, 2), 100.0), 1.0).chosen(0.1)
+    assert set(chosen) == set(PAIRS[:4])
+    assert sum(one.mu**2 for one in chosen.values()) > 0.7 * 0.1**2
+
+
+def test_a_level_that_shows_as_much_with_fewer_cells_is_taken():
+    chosen = Scores(PAIRS[:1], np.array([[5000, 4990]]), np.array([[400.0, 25.0]]), 1.0).chosen(0.05)
+    assert chosen[PAIRS[0]].level == 1

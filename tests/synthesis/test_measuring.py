@@ -1,0 +1,75 @@
+"""The measurements: between neighbours they move no farther than was paid for, whatever was measured before."""
+
+import numpy as np
+import pytest
+
+from sitr.accounting.notions import SMOOTHING
+from sitr.mechanisms.randomness import Seeded
+from sitr.synthesis.measuring import Costs, Measuring
+from sitr.synthesis.synthesizer import CodedRows, synthesizer
+
+SIZES = (2, 7, 40, 3)
+NEIGHBOURS = [("add_remove", 1), ("add_remove", 4), ("replace_one", 1), ("replace_one", 3)]
+
+
+class Transcript(Measuring):
+    """Keeps what was counted and what was measured of it; or repeats what another one measured."""
+
+    def __init__(self, *arguments, repeats=None):
+        self.counts, self.measured, self.repeats = [], [], repeats
+        super().__init__(*arguments)
+
+    def _noisy(self, counts, deviation):
+        made = super()._noisy(counts, deviation) if self.repeats is None else self.repeats.measured[len(self.measured)]
+        self.counts.append((counts.copy(), deviation))
+        self.measured.append(made)
+        return made
+
+
+def transcript(rows, costs, repeats=None):
+    counter = CodedRows(rows, SIZES)
+    made = Transcript(counter, (False, True, True, False), costs, Seeded(5), np.random.default_rng(5), repeats=repeats)
+    made.learnt()
+    return made
+
+
+def some_rows(generator, count):
+    first = generator.integers(0, 2, count)
+    second = (first * 3 + generator.integers(0, 4, count)) % 7
+    third = np.clip(generator.normal(10 + 10 * first, 4, count).round(), 0, 39)
+    return np.stack([first, second, third, generator.integers(0, 3, count)], axis=1).astype(np.int64)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("adjacency", "most"), NEIGHBOURS)
+def test_what_is_measured_moves_no_farther_than_was_paid_for(seed, adjacency, most):
+    generator = np.random.default_rng(seed)
+    costs = synthesizer(SIZES, epsilon=1.0, delta=1e-6, max_rows_per_unit=most, adjacency=adjacency).costs
+    others = some_rows(generator, 3000)
+    # A unit whose rows are all alike moves tables farthest.
+    alike = generator.random() < 0.5
+    rows = np.concatenate([some_rows(generator, 1 if alike else most) for _ in range(2)])
+    units = np.split(np.repeat(rows, most, axis=0) if alike else rows, 2)
+    one = np.concatenate([others, units[0]])
+    other = np.concatenate([others, units[1]]) if adjacency == "replace_one" else others
+    here = transcript(one, costs)
+    there = transcript(other, costs, repeats=here)
+    assert len(here.counts) == len(there.counts)
+    spent = 0.0
+    for (counts, deviation), (moved, same) in zip(here.counts, there.counts, strict=True):
+        assert deviation == same
+        spent += float(((counts - moved) ** 2).sum()) / (deviation**2 - SMOOTHING)
+    assert 0 < spent <= costs.mu**2
+
+
+def test_a_twin_that_scores_without_noise_is_seen():
+    """The law above can fail: distances that are measured with too little noise break it."""
+    generator = np.random.default_rng(7)
+    costs = synthesizer(SIZES, epsilon=1.0, delta=1e-6).costs
+    cheap = Costs(costs.mu, costs.reach, costs.moved / 20)
+    rows = some_rows(generator, 3000)
+    here = transcript(rows, cheap)
+    there = transcript(rows[:-1], cheap, repeats=here)
+    moved = zip(here.counts, there.counts, strict=True)
+    spent = sum(float(((one - other) ** 2).sum()) / (noise**2 - SMOOTHING) for (one, noise), (other, _) in moved)
+    assert spent > costs.mu**2

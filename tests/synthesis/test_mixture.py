@@ -1,0 +1,64 @@
+"""The mixture: its slope is that of what is made small, and it finds what it is told."""
+
+import numpy as np
+import pytest
+
+from sitr.synthesis import mixture
+from sitr.synthesis.bins import Levels
+from sitr.synthesis.mixture import Mixture, Targets
+
+
+def some_targets(generator, columns=3, values=4):
+    shares = [generator.dirichlet(np.ones(values)) for _ in range(columns)]
+    levels = Levels.of(shares, (0.0, 0.3))
+    singles = np.concatenate(shares).astype(np.float32)
+    targets = Targets(levels, singles, np.full(singles.size, 3.0, dtype=np.float32))
+    for one, other, level in ((0, 1, 0), (0, 2, 1)):
+        shape = tuple(levels.sizes[level][[one, other]])
+        table = generator.dirichlet(np.ones(np.prod(shape))).reshape(shape)
+        targets.put(level, (one, other), table, 5.0, measured=True)
+    return levels, targets
+
+
+def loss(levels, targets, logits):
+    shares = mixture._shares(levels, logits)
+    tables = mixture._tables(mixture._at_all_levels(levels, shares)).astype(np.float64)
+    pairs = (targets.pair_weights * (tables - targets.pairs) ** 2).sum() / 4
+    return pairs + (targets.single_weights * (shares.mean(axis=0) - targets.singles) ** 2).sum() / 2
+
+
+def test_the_slope_is_that_of_the_loss(monkeypatch):
+    monkeypatch.setattr(mixture, "_tables", lambda wide: (wide.T @ wide) / len(wide))
+    generator = np.random.default_rng(1)
+    levels, targets = some_targets(generator)
+    logits = generator.normal(size=(5, levels.finest))
+    shares = mixture._shares(levels, logits)
+    wide = mixture._at_all_levels(levels, shares)
+    pull = targets.pair_weights * (mixture._tables(wide) - targets.pairs)
+    slope = mixture._slope(levels, shares, wide @ pull, targets) / len(logits)
+    for _ in range(20):
+        place = tuple(generator.integers(0, logits.shape))
+        moved = [logits.copy() for _ in range(2)]
+        for sign, one in zip((1, -1), moved, strict=True):
+            one[place] += sign * 1e-4
+        rise = (loss(levels, targets, moved[0]) - loss(levels, targets, moved[1])) / 2e-4
+        assert slope[place] == pytest.approx(rise, rel=2e-3, abs=1e-6)
+
+
+def test_it_finds_a_table_that_it_is_told_exactly():
+    generator = np.random.default_rng(2)
+    table = generator.dirichlet(np.ones(12)).reshape(3, 4)
+    levels = Levels.of([table.sum(axis=1), table.sum(axis=0)], (0.0,))
+    singles = np.concatenate([table.sum(axis=1), table.sum(axis=0)]).astype(np.float32)
+    targets = Targets(levels, singles, np.full(7, 1e6, dtype=np.float32))
+    targets.put(0, (0, 1), table, 1e6, measured=True)
+    found = Mixture.begun(levels, singles, generator).fitted(targets).tables()
+    assert found[:3, 3:] == pytest.approx(table, abs=0.01)
+
+
+def test_what_is_common_is_where_it_begins():
+    generator = np.random.default_rng(3)
+    shares = [np.array([0.9, 0.1]), np.array([0.2, 0.8])]
+    levels = Levels.of(shares, (0.0,))
+    begun = Mixture.begun(levels, np.concatenate(shares).astype(np.float32), generator)
+    assert begun.shares.mean(axis=0) == pytest.approx(np.concatenate(shares), abs=0.02)
