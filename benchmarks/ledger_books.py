@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from sitr.accounting import (
     DiscreteGaussian,
@@ -18,6 +19,7 @@ from sitr.accounting import (
     PureDP,
     RandomizedResponse,
 )
+from sitr.accounting.filters import Filter, choose_filter
 from sitr.ledger import Budget, Entry, Ledger
 from sitr.ledger.entry import canonical, entry_hash, sha256
 from sitr.ledger.keeper import Keeper
@@ -41,7 +43,8 @@ def long_book(path: Path, length: int) -> None:
 def old_book(path: Path, length: int) -> None:
     """The same in the second form: of a hundred events, in a budget of (ε,δ)."""
     events = [Laplace(noise_multiplier=1e6 + turn) for turn in range(100)]
-    driver, used = _filled(path, length, Budget(epsilon=5.0, delta=1e-6), events, _in_form_2)
+    with mock.patch.object(Budget, "filter", _one_order):
+        driver, used = _filled(path, length, Budget(epsilon=5.0, delta=1e-6), events, _in_form_2)
     ((name, version, body),) = driver.execute("SELECT name, version, body FROM budget").fetchall()
     for statement in FORM_2:
         driver.execute(statement)
@@ -58,6 +61,12 @@ FORM_2 = (
     "CREATE TABLE block (budget TEXT, block TEXT, cost INTEGER, delta INTEGER) STRICT",
     "UPDATE book SET schema_version = 2",
 )
+
+
+def _one_order(budget: Budget) -> Filter:
+    """What kept a budget of (ε,δ) before there were several filters at once."""
+    assert budget.epsilon is not None
+    return choose_filter(budget.epsilon, budget.delta)
 
 
 def _in_form_2(record: dict[str, Any]) -> str:
