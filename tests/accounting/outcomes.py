@@ -81,6 +81,7 @@ class Pairs:
             rows = [(rate * p + (1 - rate) * q, q) for p, q in zip(self.p, self.q, strict=True)]
             rows += [((1 - rate) * self.q_only, self.q_only)] if rate < 1 else []
             return Pairs.exact(rows, rate * self.p_only, self.q_only if rate == 1 else 0)
+        rate = float(rate)  # doubles stay doubles
         p, q = np.append(self.p, 0.0), np.append(self.q, self.q_only)
         kept = q > 0
         return Pairs((rate * p + (1 - rate) * q)[kept], q[kept], rate * self.p_only)

@@ -261,4 +261,5 @@ def test_sampling_of_exact_pairs_and_of_doubles():
     truth = rate * pairs_of.delta(inner)
     assert abs(pairs_of.sampled(rate).delta(MP.mpf(0.2)) - truth) < MP.mpf(10) ** -50
     assert pairs_of.doubles(True).sampled(0.25).delta(0.2) == pytest.approx(float(truth), rel=1e-13)
+    assert not pairs_of.doubles(True).sampled(MP.mpf(1) / 4).is_exact
     assert pairs_of.sampled(rate).q_only == 0
