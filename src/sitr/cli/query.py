@@ -223,8 +223,7 @@ def _spent(answer: Answer, bill: Explanation | None) -> dict[str, Any]:
     if bill is None:
         return {"epsilon": None, "delta": None, "rho": None}
     target = bill.target
-    delta = target.delta if bill.plan.spends_delta and target.rho is None else 0.0
-    return {"epsilon": target.epsilon, "delta": delta, "rho": target.rho}
+    return {"epsilon": target.epsilon, "delta": bill.plan.delta_of(target), "rho": target.rho}
 
 
 def _record(answer: Answer) -> dict[str, Any]:

@@ -116,6 +116,10 @@ class Plan:
         """Whether a release has an infinite loss with a small chance, or noise that has no pure ε."""
         return self.kind == "gaussian" or self.selects
 
+    def delta_of(self, target: Target) -> float:
+        """Return the δ that a release is priced with: none where it spends none, or is priced in ρ."""
+        return target.delta if self.spends_delta and target.rho is None else 0.0
+
     @property
     def tallies(self) -> tuple[Tally, ...]:
         """All that the engine is asked for."""

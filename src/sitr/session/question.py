@@ -251,7 +251,7 @@ class Question:
             tables=tuple(sorted(set(self.query.relation.tables()))),
             epsilon=target.epsilon,
             rho=target.rho,
-            delta=target.delta if made.spends_delta and target.rho is None else 0.0,
+            delta=made.delta_of(target),
             declaration=f"{declared.name}, version {declared.version}",
         )
 

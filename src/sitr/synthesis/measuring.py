@@ -127,7 +127,12 @@ class Measuring:
         typical = costs.deviation(costs.pairs * math.sqrt(ROUNDS / max(len(self.pairs), 1)))
         least = min(max(HELD * typical / self.rows, FEWEST), MOST)
         self.levels = Levels.of(self.singles, (least, COARSER * least))
-        self.counted = counter.pairs(self.levels.bins)
+        finest, depth = counter.pairs(self.levels.bins), len(self.levels.sizes)
+        self.counted = {
+            (pair, level): self.levels.merged(finest[pair], level, *pair)
+            for pair in self.pairs
+            for level in range(depth)
+        }
         self.held = [held(bins, share) for bins, share in zip(self.levels.bins, self.singles, strict=True)]
         self.known: dict[tuple[Pair, int], tuple[Floats, float]] = {}
         self.generator = generator
@@ -168,8 +173,7 @@ class Measuring:
         for place, pair in enumerate(self.pairs):
             for level, sizes in enumerate(levels.sizes):
                 expected = np.rint(self.rows * model[tuple(levels.slice(level, column) for column in pair)])
-                table = levels.merged(self.counted[pair], level, *pair)
-                distances[place, level] = np.abs(table - expected.astype(np.int64)).sum()
+                distances[place, level] = np.abs(self.counted[pair, level] - expected.astype(np.int64)).sum()
                 same = level > 0 and (sizes[[*pair]] == levels.sizes[level - 1][[*pair]]).all()
                 cells[place, level] = 0 if same or sizes[[*pair]].min() < 2 else sizes[[*pair]].prod()
         each = costs.scores / math.sqrt(max(distances.size, 1)) * costs.reach / costs.moved
@@ -179,7 +183,7 @@ class Measuring:
         """Measure what was chosen; what was measured before is averaged with it."""
         for pair, (level, mu) in scores.chosen(self.costs.pairs).items():
             deviation = self.costs.deviation(mu)
-            table = self._noisy(self.levels.merged(self.counted[pair], level, *pair), deviation)
+            table = self._noisy(self.counted[pair, level], deviation)
             before, weight = self.known.get((pair, level), (np.zeros(table.shape), 0.0))
             together = weight + deviation**-2
             self.known[pair, level] = (before * weight + table * deviation**-2) / together, together

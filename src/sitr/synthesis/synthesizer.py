@@ -43,7 +43,8 @@ class CodedRows:
     def pairs(self, bins: Sequence[Integers]) -> Mapping[Pair, Integers]:
         """Return how many rows are in each two bins of each two columns."""
         sizes = [int(one.max()) + 1 for one in bins]
-        found = {pair: np.zeros(sizes[pair[0]] * sizes[pair[1]], dtype=np.int64) for pair in _pairs(len(bins))}
+        pairs = combinations(range(len(bins)), 2)
+        found = {pair: np.zeros(sizes[pair[0]] * sizes[pair[1]], dtype=np.int64) for pair in pairs}
         for begin in range(0, len(self.codes), BLOCK):
             block = self.codes[begin : begin + BLOCK]
             binned = [one[column] for one, column in zip(bins, block.T, strict=True)]
@@ -173,7 +174,3 @@ def synthesizer(
 
 def _event(noise: float, outside: float, adjacency: Adjacency) -> Event:
     return Gaussian(noise_multiplier=noise, adjacency=adjacency) + ApproximateDP(0.0, outside)
-
-
-def _pairs(columns: int) -> list[Pair]:
-    return list(combinations(range(columns), 2))
