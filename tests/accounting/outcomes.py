@@ -269,7 +269,8 @@ def _binomial(pairs, count):
     (a, b), (c, d) = pairs.p, pairs.q
     ways = [MP.mpf(math.comb(count, j)) for j in range(count + 1)]
     rows = [(ways[j] * a**j * b ** (count - j), ways[j] * c**j * d ** (count - j)) for j in range(count + 1)]
-    return merged(Pairs.exact(rows, 1 - (1 - pairs.p_only) ** count, 1 - (1 - pairs.q_only) ** count))
+    only = (-MP.expm1(count * MP.log1p(-mass)) if mass < 1 else mass for mass in (pairs.p_only, pairs.q_only))
+    return merged(Pairs.exact(rows, *only))  # 100 digits do not hold 1 - 1e-300
 
 
 # --- Continuous laws: a profile at 100 digits, and cells in doubles ---------------------------------------------------

@@ -397,3 +397,12 @@ def test_more_rare_steps_than_a_double_counts_end_in_no_bare_overflow():
     steps = PoissonSampled(Gaussian(0.7174353664003587), 1 / 3) * 10**9 + Gaussian(1 / 0.39) * 10**9
     found = steps.delta(12.0)
     assert 0.99 < found.lower <= found.upper == 1.0
+
+
+@given(st.floats(1e-300, 0.3), st.integers(2, 9))
+def test_what_several_claims_give_away_is_rounded_upwards_beside_other_events(delta, count):
+    event = ZeroConcentrated(0.0, 0.0, delta) * count + DiscreteLaplace(1.0)
+    with mpmath.workdps(700):
+        truth = 1 - (1 - mpmath.mpf(delta)) ** count
+        found = event.delta(5.6)
+        assert found.lower <= truth <= found.upper <= truth * (1 + 1e-13) + 1e-322

@@ -14,7 +14,7 @@ from .mix import Mix, log_kappa, saddle_tilt
 from .solve import candidates
 from .ways import Purse
 
-MOST_TUNINGS = 6
+MOST_TUNINGS = 6  # of one order, for one question
 NEARLY = 0.03  # bounds on δ that are so narrow are not improved
 TILTS = 17
 ROUNDING = 1e-15  # of a sum of two numbers that are not negative
@@ -47,12 +47,14 @@ class Order:
     def __init__(self, mix: Mix) -> None:
         self.mix = mix
         self.tuned: dict[float, Bounds] = {}
+        self._tries = 0
 
     def tune(self, epsilon: float, purse: Purse) -> bool:
         """Take bounds that are best at ε ≥ 0; false where that is nothing new, or nothing is left to pay for it."""
         where = min(max(epsilon, 1e-6), self.mix.largest * 0.999)
-        if where in self.tuned or len(self.tuned) >= MOST_TUNINGS or (self.tuned and purse.left <= 0):
+        if where in self.tuned or self._tries >= MOST_TUNINGS or (self.tuned and purse.left <= 0):
             return False
+        self._tries += 1  # those that end with no bounds, or with some that are too dear, take as long
         bounds = next(candidates(self.mix, where, purse), None)
         if bounds is None and self.tuned:
             return False
