@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,7 @@ from .accounting import Event
 from .units import Adjacency
 
 NOT_PRIVATE = "NOT PRIVATE: made for a test"
+IN_MEMORY = "The ledger is in memory: no charge outlives this process, and no budget is kept beyond it."
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,35 @@ class Release:
         error = f" (± {self.error95:.4g} with 95 %)" if isinstance(self.error95, (int, float)) else ""
         charged = f"entry {self.entry}" if self.entry else "not charged"
         return f"{self.value}{error}, {charged}{'' if self.private else f'; {NOT_PRIVATE}'}"
+
+
+@dataclass(frozen=True)
+class Paid(Release, ABC):
+    """What a ledger charged for, and keeps: whoever asks for it again by its id has the same for nothing.
+
+    Attributes:
+        notes: Remarks for people.
+        operation: The id under which the ledger keeps it.
+        kept: Whether it was given before, and is given again for nothing.
+        lasting: Whether the ledger that it was charged to outlives the process; one in memory does not.
+        left: What its budgets had left after it, in words; what was kept does not say.
+    """
+
+    notes: tuple[str, ...] = ()
+    operation: str | None = None
+    kept: bool = field(default=False, compare=False)
+    lasting: bool = field(default=True, compare=False)
+    left: tuple[str, ...] = field(default=(), compare=False)
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON holds it, and as the ledger keeps it."""
+
+    @property
+    def charged(self) -> str:
+        """Where it was charged, for people: what was kept cost nothing when it was asked for again."""
+        if self.entry is None:
+            return "not charged"
+        if self.kept:
+            return f"the kept answer of entry {self.entry}: nothing was charged"
+        return f"charged in entry {self.entry}{'' if self.lasting else f'. {IN_MEMORY}'}"

@@ -299,7 +299,8 @@ def is_known(tree):
         if inner.kind in ("SampledWithoutReplacement", "ShuffledReports"):
             return False
     loose = CLAIMS | {"Exponential", "DiscreteGaussian"}
-    counts = (count for inner in tree.walk() for _, count in inner.inside)
+    counts = [count for inner in tree.walk() for _, count in inner.inside]
+    counts += [inner.get("epochs", 1) for inner in tree.walk()]
     reach = (inner.get("sensitivity", 1) for inner in tree.walk())
     few = max(counts, default=1) <= MOST_COUNT and max(reach) <= MOST_TERMS
     return few and not any(inner.kind in loose for inner in tree.walk())

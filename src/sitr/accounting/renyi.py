@@ -167,8 +167,9 @@ def implied_pair(claims: tuple[tuple[Claim, int], ...]) -> Pair:
     """
     mix = Mix.of(claims)
     if mix.mean == 0:
-        stated = mix.failure.lower == mix.failure.upper  # the mass of several is computed
-        return Pair.symmetric(replace(two_point(0.0, mix.infinite_mass).forward, stated=stated))
+        law = two_point(0.0, mix.infinite_mass).forward
+        assert isinstance(law, Atoms)
+        return Pair.symmetric(replace(law, stated=mix.failure.lower == mix.failure.upper))  # of several: computed
     high = min(max(chernoff_epsilon(mix, best_tilt(mix, FARTHEST), FARTHEST), 1e-9), 600.0)
     epsilons = np.unique(np.concatenate([np.linspace(0.0, high, POINTS), np.geomspace(high * 1e-6, high, 40)]))
     logs = _implied_profile(mix, epsilons)

@@ -15,13 +15,12 @@ from .. import _validate
 from ..accounting import Event
 from ..display import counted
 from ..errors import InvalidArgument, MissingExtra
-from ..release import NOT_PRIVATE, Release
+from ..release import NOT_PRIVATE, Paid
 from .cells import are_whole, cells, decimals, interval_text, number_text
 from .half_widths import half_width
 
 FORMULAS = tuple("=+-@＝＋－＠|%")  # a spreadsheet may take a text that begins so for a formula or a command
 SHOWN = 20  # rows that are printed
-IN_MEMORY = "The ledger is in memory: no charge outlives this process, and no budget is kept beyond it."
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Answer(Release):
+class Answer(Paid):
     """A table that may leave.
 
     Attributes:
@@ -86,11 +85,6 @@ class Answer(Release):
         low: For each aggregate, the lower end of its 95 % interval in each row.
         high: The upper end.
         additive: For aggregates that may be added up: their noise.
-        notes: Remarks for people.
-        operation: The id under which the ledger keeps it.
-        kept: Whether it was given before, and is given again for nothing.
-        lasting: Whether the ledger that it was charged to outlives the process; one in memory does not.
-        left: What its budgets had left after it, in words; a kept answer does not say.
     """
 
     keys: tuple[str, ...] = ()
@@ -98,11 +92,6 @@ class Answer(Release):
     low: Mapping[str, Any] = field(default_factory=dict)
     high: Mapping[str, Any] = field(default_factory=dict)
     additive: Mapping[str, Additive] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    operation: str | None = None
-    kept: bool = field(default=False, compare=False)
-    lasting: bool = field(default=True, compare=False)
-    left: tuple[str, ...] = field(default=(), compare=False)
 
     def __len__(self) -> int:
         return len(next(iter(self.value.values()), ()))
@@ -262,15 +251,6 @@ class Answer(Release):
         more = len(self) - SHOWN
         said = [f"… {counted(more, 'more row')}"] if more > 0 else []
         return [*said, *self.notes, *self.left, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"]
-
-    @property
-    def charged(self) -> str:
-        """Where it was charged, for people: a kept answer cost nothing when it was asked for again."""
-        if self.entry is None:
-            return "not charged"
-        if self.kept:
-            return f"the kept answer of entry {self.entry}: nothing was charged"
-        return f"charged in entry {self.entry}{'' if self.lasting else f'. {IN_MEMORY}'}"
 
     def _repr_html_(self) -> str:
         head, rows = cells(self, SHOWN)

@@ -13,10 +13,10 @@ from ..accounting import Bracket
 from ..accounting.notation import event_text
 from ..display import counted, reckoned, rounded_up, scientific
 from ..errors import InvalidArgument
+from ..release import IN_MEMORY
 from ..tables.relations import one_row_per_unit, per_unit_within
 from ..tables.statement import Statement
 from .aggregates import COUNTS, Aggregate
-from .answer import IN_MEMORY
 from .designs import Total
 from .estimates import Estimated, additive, of_sums
 from .facts import Facts

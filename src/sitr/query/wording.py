@@ -25,7 +25,7 @@ def question_text(query: Query) -> str:
     try:
         asked = ", ".join(f"{name} = {aggregate}" for name, aggregate in query.aggregates.items())
         keys = [one.name if str(one.value) == one.name else f"{one.name} = {one.value}" for one in query.groupings]
-        return f"{asked} of {_rows(query.relation)}{', by ' if keys else ''}{', '.join(keys)}"
+        return f"{asked} of {rows_text(query.relation)}{', by ' if keys else ''}{', '.join(keys)}"
     except RecursionError:
         return TOO_DEEP
 
@@ -42,22 +42,23 @@ def limits_text(query: Query) -> str:
     return f" ({', '.join(asked)})" if asked else ""
 
 
-def _rows(relation: Relation) -> str:
+def rows_text(relation: Relation) -> str:
+    """Return which rows a relation has."""
     if isinstance(relation, Scan):
         return relation.table
     if isinstance(relation, Filter):
-        return f"{_rows(relation.source)} where {relation.condition}"
+        return f"{rows_text(relation.source)} where {relation.condition}"
     if isinstance(relation, Derive):
         made = ", ".join(f"{name} = {value}" for name, value in relation.columns)
-        return f"{_rows(relation.source)} with {made}"
+        return f"{rows_text(relation.source)} with {made}"
     if isinstance(relation, Select):
         kept = ", ".join(new if new == old else f"{new} = {old}" for new, old in relation.columns)
-        return f"({kept} of {_rows(relation.source)})"
+        return f"({kept} of {rows_text(relation.source)})"
     if isinstance(relation, Join):
         on = " and ".join(f"{here} = {there}" for here, there in relation.on) or "the unit"
         joined = "joined, where it can be, with" if relation.keep else "joined with"
-        return f"({_rows(relation.left)} {joined} {_rows(relation.right)} on {on})"
+        return f"({rows_text(relation.left)} {joined} {rows_text(relation.right)} on {on})"
     assert isinstance(relation, PerUnit)
     keys = "".join(f", {key}" for key in relation.keys)
     made = ", ".join(f"{name} = {one.over}({'' if one.value is None else one.value})" for name, one in relation.values)
-    return f"({made} of {_rows(relation.source)}, for each unit{keys})"
+    return f"({made} of {rows_text(relation.source)}, for each unit{keys})"

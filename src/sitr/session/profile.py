@@ -19,7 +19,6 @@ from ..query.answer import Additive, Answer
 from ..query.explanation import Explanation, budget_lines
 from ..query.facts import Facts
 from ..tables.relations import Derive, Scan, require_column
-from .room import Forecast
 
 if TYPE_CHECKING:
     from .question import Question
@@ -96,8 +95,8 @@ class Profile:
         part = epsilon / len(self._questions)
         found = {name: question.explain(epsilon=part) for name, question in self._questions.items()}
         event = compose(*(one.plan.event for one in found.values()))
-        query = next(iter(found.values())).plan.query
-        return ProfileExplanation(epsilon, found, Forecast(self.table.database, query).remaining(event))
+        remaining = next(iter(self._questions.values())).forecast().remaining(event)
+        return ProfileExplanation(epsilon, found, remaining)
 
     def release(self, *, epsilon: float, operation: str | None = None, purpose: str | None = None) -> Profiled:
         """Return what was found, for ε in all.

@@ -8,25 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import _validate
-from ..errors import (
-    AlreadyAnswered,
-    BudgetExceeded,
-    Cancelled,
-    CannotCalibrate,
-    EngineFailed,
-    InvalidArgument,
-    LedgerError,
-    OperationTaken,
-)
+from ..accounting import Event
+from ..errors import CannotCalibrate, InvalidArgument
 from ..ledger.asked import Asked
 from ..query.answer import Answer
 from ..query.execution import Execution
 from ..query.explanation import NO_FIT, Explanation, bounding, expected_sizes, explained
-from ..query.planner import Plan, Target
+from ..query.planner import Plan, Target, plan
 from ..query.query import Limits, Query
 from ..query.remarks import large_delta, unlisted
 from ..query.wording import limits_text, question_text
-from .room import Forecast
+from ..tables.tally import Tally
+from .priced import Priced, Progress
 
 if TYPE_CHECKING:
     from .database import Database
@@ -35,7 +28,7 @@ HALVINGS = 40
 HIGHEST = 100.0  # ε that is tried
 
 
-class Question:
+class Question(Priced[Plan, Answer]):
     """A query on a database; made by `PrivateTable.aggregate`, `Groups.aggregate` and `Database.sql`.
 
     Args:
@@ -119,14 +112,6 @@ class Question:
             remarks += (f"This does not fit: {forecast.advice(target)}",)
         return replace(found, notes=(*found.notes, *remarks), lasting=not database.ledger.in_memory)
 
-    def forecast(self, *, purpose: str | None = None) -> Forecast:
-        """Return what the budgets that this falls under have left, and how much of it they pay for.
-
-        Args:
-            purpose: What for; a budget for that purpose has to have room as well.
-        """
-        return Forecast(self.database, self.query, purpose)
-
     def asked_before(
         self,
         *,
@@ -154,7 +139,7 @@ class Question:
         rho: float | None = None,
         operation: str | None = None,
         purpose: str | None = None,
-        progress: Callable[[str], None] = lambda stage: None,
+        progress: Progress = lambda stage: None,
     ) -> Answer:
         """Return the answer: rehearsed on empty tables, charged, run once, and kept by the ledger.
 
@@ -175,67 +160,32 @@ class Question:
         Privacy: the event of the plan, under the declared adjacency; charged before a row is read (THEORY 5.1).
         """
         made, target = self._planned(epsilon, delta, rho)
-        database = self.database
-        remarks = database.hold_to_terms()  # again: an owner may have changed a promise since it was opened
-        remarks += self._delta_remarks(made, target)
-        dropped = bounding(made, database.facts(self.query.relation))
-        progress("rehearsing on empty tables")
-        for tally in made.tallies:
-            database.source.rehearse(tally)
-        progress("charging")
-        asked = self._asked(target, purpose)
-        paid = self.query.datasets(database.declared), made.event
-        before = None if operation is not None else self._answered_as(made, asked)
-        try:
-            grant = database.ledger.reserve(*paid, operation=operation, **asked, asked=self._words(made, target))
-        except AlreadyAnswered:
-            return self._finished(self._kept(str(operation)))
-        except BudgetExceeded as refusal:
-            raise self._refused(refusal, target, purpose) from None
-        except OperationTaken:  # the same question has another plan where more is known of the data since
-            answered = self._answered(str(operation), asked)
-            if answered is None:
-                raise
-            return self._finished(answered)
-        with grant:
-            answer = self._run(made, progress)
-            hint = (f"The same was answered before: operation={before!r} returns that answer for nothing.",)
-            notes = (*remarks, *dropped, *answer.notes, *(hint if before else ()))
-            left, told = self._left(made, target, purpose)
-            answer = replace(answer, entry=grant.entry, operation=grant.operation, notes=notes, left=told)
-            answer = replace(answer, lasting=not database.ledger.in_memory)
-            grant.commit(answer.to_dict() | {"asked": _recorded(asked)}, left=left)
-        return self._finished(answer)
+        given = self._released(made, target, operation, purpose, progress)
+        return given if self._after is None else self._after(given)
 
-    def _run(self, made: Plan, progress: Callable[[str], None]) -> Answer:
-        """The answer; whatever else happens once rows were read is told without a word of it, nor of where it was."""
-        stopped = False
-        try:
-            return Execution(made, self.database.source, progress).answer()
-        except (Cancelled, EngineFailed):
-            raise
-        except KeyboardInterrupt:
-            stopped = True
-        except Exception:
-            pass
-        if stopped:
-            raise Cancelled(
-                "the query was stopped.",
-                why="it has read rows, so what it was charged stays.",
-                do="ask again under a new operation id: that is charged anew.",
-            )
-        raise EngineFailed(
-            "the answer could not be made.",
-            why="what went wrong is not shown, since it may hold values of the data; the charge stays.",
-            do="report it, with the query and the declaration.",
-        )
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Whose budgets pay: those of every private table that is read."""
+        return self.query.datasets(self.database.declared)
 
-    def _refused(self, refusal: BudgetExceeded, target: Target, purpose: str | None) -> BudgetExceeded:
-        """A refusal of the ledger, with what an analyst can do about it: how much of the question still fits."""
-        try:
-            return BudgetExceeded(refusal.what, why=refusal.why, do=self.forecast(purpose=purpose).advice(target))
-        except LedgerError:  # it can be lost at any moment
-            return refusal
+    def _event_at(self, target: Target) -> Event:
+        facts = self.database.facts(self.query.relation)
+        return plan(self.query, self.database.declared, target, facts).event
+
+    def _read_by(self, made: Plan) -> tuple[Tally, ...]:
+        return made.tallies
+
+    def _answered_by(self, made: Plan, progress: Progress) -> Answer:
+        return Execution(made, self.database.source, progress).answer()
+
+    def _remarks(self, made: Plan, target: Target) -> tuple[str, ...]:
+        return self._delta_remarks(made, target) + bounding(made, self.database.facts(self.query.relation))
+
+    def _read_back(self, content: Any, entry: str, operation: str) -> Answer:
+        return Answer.from_dict(content, entry, operation)
+
+    def _described(self) -> dict[str, Any]:
+        return {"query": json.loads(json.dumps(self.query.to_dict(), default=str))}
 
     def _delta_remarks(self, made: Plan, target: Target) -> tuple[str, ...]:
         """A remark on a δ that is too large for the number of units, where it is spent and that is known."""
@@ -254,30 +204,6 @@ class Question:
             delta=made.delta_of(target),
             declaration=f"{declared.name}, version {declared.version}",
         )
-
-    def _left(self, made: Plan, target: Target, purpose: str | None) -> tuple[dict[str, str], tuple[str, ...]]:
-        """What is left after a charge, for the book and for people; a release does not fail for want of it."""
-        try:
-            forecast = self.forecast(purpose=purpose)
-            return forecast.left(), forecast.left_after(made.event, target)
-        except LedgerError:
-            return {}, ()
-
-    def _finished(self, answer: Answer) -> Answer:
-        return answer if self._after is None else self._after(answer)
-
-    def _kept(self, operation: str) -> Answer:
-        kept = self.database.ledger.answer(operation, analyst=self.database.analyst)
-        return Answer.from_dict(kept.value, kept.entry, operation)
-
-    def _answered(self, operation: str, asked: Mapping[str, Any]) -> Answer | None:
-        """The answer under an id, if it is one to this very question."""
-        try:
-            kept = self.database.ledger.answer(operation, analyst=self.database.analyst).value
-        except LedgerError:
-            return None
-        same = isinstance(kept, Mapping) and kept.get("asked") == _recorded(asked)
-        return self._kept(operation) if same else None
 
     def _planned(self, epsilon: float | None, delta: float | None, rho: float | None) -> tuple[Plan, Target]:
         database = self.database
@@ -299,18 +225,6 @@ class Question:
         delta = delta if self._delta is None else self._delta
         target = Target.of(database.declared, epsilon, delta, rho)
         return database.planned(self.query, target, database.facts(self.query.relation)), target
-
-    def _asked(self, target: Target, purpose: str | None) -> dict[str, Any]:
-        return {"analyst": self.database.analyst, "purpose": purpose, "request": self._request(target)}
-
-    def _answered_as(self, made: Plan, asked: dict[str, Any]) -> str | None:
-        paid = self.query.datasets(self.database.declared), made.event
-        return self.database.ledger.asked_before(*paid, **asked)
-
-    def _request(self, target: Target) -> dict[str, Any]:
-        declared = self.database.declared
-        query = json.loads(json.dumps(self.query.to_dict(), default=str))
-        return {"query": query, "declaration": [declared.name, declared.version], "target": vars(target)}
 
     def _wanted(
         self, error: float | None, relative: float | None, delta: float | None
@@ -345,8 +259,3 @@ class Question:
             if high / low < 1.001:
                 break
         return high
-
-
-def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked and for what purpose, as JSON holds it."""
-    return {"purpose": asked["purpose"], **json.loads(json.dumps(asked["request"]))}

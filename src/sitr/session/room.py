@@ -13,8 +13,7 @@ from ..ledger import Budget
 from ..ledger.left import more_text, shares_text
 from ..ledger.standing import Standing
 from ..query.explanation import NO_FIT
-from ..query.planner import Target, plan
-from ..query.query import Query
+from ..query.planner import Target
 
 if TYPE_CHECKING:
     from .database import Database
@@ -23,21 +22,27 @@ DECADES = 6  # below what was asked for; less than a millionth of it is of no us
 
 
 class Forecast:
-    """How much of a query the budgets that it falls under still pay for.
+    """How much of a question the budgets that it falls under still pay for.
 
     Args:
         database: Which one.
-        query: What is asked.
+        datasets: Whose budgets pay.
+        event_at: What is done at a price.
         purpose: What for; a budget for that purpose has to have room as well.
 
     Attributes:
         rooms: How each of them stands, by its name.
     """
 
-    def __init__(self, database: Database, query: Query, purpose: str | None = None) -> None:
-        self.database, self.query = database, query
-        paying = query.datasets(database.declared)
-        self.rooms = database.ledger.left_for(paying, analyst=database.analyst, purpose=purpose)
+    def __init__(
+        self,
+        database: Database,
+        datasets: tuple[str, ...],
+        event_at: Callable[[Target], Event],
+        purpose: str | None = None,
+    ) -> None:
+        self._event = event_at
+        self.rooms = database.ledger.left_for(datasets, analyst=database.analyst, purpose=purpose)
 
     def remaining(self, event: Event) -> dict[str, tuple[str, str]]:
         """Return for each budget what is left now, and after an event."""
@@ -88,10 +93,6 @@ class Forecast:
             return f"its δ does not fit, whatever its ε: declare what is grouped by{_given_delta(short, self.rooms)}."
         full = [name for name, room in self.rooms.items() if not room.admits(self._event(target))]
         return f"at no price does this question fit into what is left; an owner may raise the budget {full[0]}."
-
-    def _event(self, target: Target) -> Event:
-        facts = self.database.facts(self.query.relation)
-        return plan(self.query, self.database.declared, target, facts).event
 
 
 def _given_delta(short: list[str], rooms: Mapping[str, Standing]) -> str:

@@ -10,6 +10,7 @@ from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
 from ..query.aggregates import Aggregate
 from ..query.query import Grouping, Query
+from ..tables.codes import CELLS
 from ..tables.domains import Domain
 from ..tables.expressions import Column, Expression
 from ..tables.limits import NUMBERS, check_numbers
@@ -29,6 +30,7 @@ from ..tables.relations import (
 from .description import about, columns_text
 from .profile import Profile
 from .question import Question
+from .synthesis import Synthesis
 
 if TYPE_CHECKING:
     from .database import Database
@@ -138,6 +140,26 @@ class PrivateTable:
         `explain` says what they drop.
         """
         return Profile(self, columns)
+
+    def synthesize(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        discover: Sequence[str] = (),
+        max_rows_per_unit: int | None = None,
+        cells: int = CELLS,
+    ) -> Synthesis:
+        """Return a synthetic table to be made: `explain` says what it costs and shows, `release` makes it.
+
+        Args:
+            columns: Which columns; all of them unless told, but for those that name a unit or a row.
+            discover: Columns of texts whose values are not declared, and are found with a part of the price: those that
+                enough units have. All others are as if they were missing.
+            max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told. Fewer of
+                them take less noise.
+            cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+        """
+        return Synthesis(self.database, self.relation, columns, discover, max_rows_per_unit, cells)
 
     def aggregate(self, *unnamed: Any, **aggregates: Aggregate) -> Question:
         """Return a question about all rows: `aggregate(n=sitr.count())`."""

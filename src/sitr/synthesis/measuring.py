@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ COARSER = 3.0  # times as many rows are in the bins of the second level
 UNKNOWN = 0.25  # of its distance: how far a table that was never measured may be from independence
 
 
+@runtime_checkable
 class Counter(Protocol):
     """What counts rows, exactly: nothing of it leaves but by the measurements here."""
 
@@ -79,6 +80,12 @@ class Costs:
     def deviation(self, mu: float) -> float:
         """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5)."""
         return math.sqrt(max((self.reach / mu) ** 2 + SMOOTHING, LEAST_VARIANCE)) * (1 + 2.0**-40)
+
+    def deviations(self, sizes: Sequence[int]) -> Floats:
+        """Return the noise on the counts of each column, of so many values each."""
+        weights = np.array([size**WIDER for size in sizes])
+        mus = self.singles * np.sqrt(weights / weights.sum())
+        return np.array([self.deviation(float(mu)) for mu in mus])
 
     def outside(self, columns: int) -> float:
         """Return the probability that some noise is not what passes for Gaussian, over all that a unit moves."""
@@ -154,9 +161,7 @@ class Measuring:
 
     def _measure_singles(self, counts: Sequence[Integers], ordered: Sequence[bool]) -> None:
         """Count each column, and all rows by all of them together."""
-        weights = np.array([count.size**WIDER for count in counts])
-        mus = self.costs.singles * np.sqrt(weights / weights.sum())
-        self.deviations = np.array([self.costs.deviation(float(mu)) for mu in mus])
+        self.deviations = self.costs.deviations([count.size for count in counts])
         noisy = [self._noisy(count, float(noise)) for count, noise in zip(counts, self.deviations, strict=True)]
         precision = 1 / (np.array([count.size for count in counts]) * self.deviations**2)
         self.rows = max(float(np.dot([one.sum() for one in noisy], precision) / precision.sum()), 1.0)

@@ -20,7 +20,7 @@ from ..release import Release
 from ..units import ADJACENCIES, Adjacency
 from .choice import Pair
 from .drawing import drawn
-from .measuring import Costs, Learnt, Measuring
+from .measuring import Costs, Counter, Learnt, Measuring
 
 Integers = NDArray[np.int64]
 MOST_COLUMNS = 200
@@ -58,15 +58,15 @@ class SyntheticRows:
     """What is released: rows can be drawn from it for ever.
 
     Attributes:
-        rows: How many rows there were, about.
+        learnt: What was learnt.
     """
 
-    _learnt: Learnt
+    learnt: Learnt
 
     @property
     def rows(self) -> int:
         """How many rows there were, about."""
-        return self._learnt.rows
+        return self.learnt.rows
 
     def sample(self, rows: int | None = None, *, seed: int | None = None) -> Integers:
         """Return rows, as numbers of values, drawn at random; as often as one likes, for nothing.
@@ -78,7 +78,7 @@ class SyntheticRows:
         Privacy: post-processing of what was measured (THEORY 6.3).
         """
         wanted = self.rows if rows is None else _validate.integer("rows", rows, 0, MOST_ROWS)
-        return drawn(self._learnt.mixture, self._learnt.singles, wanted, np.random.default_rng(seed))
+        return drawn(self.learnt.mixture, self.learnt.singles, wanted, np.random.default_rng(seed))
 
 
 class Synthesizer(Mechanism):
@@ -88,12 +88,13 @@ class Synthesizer(Mechanism):
         sizes: How many values each column has.
         ordered: Of each column, whether neighbouring values may be alike.
         costs: What is spent on what.
+        adjacency: Between neighbours.
     """
 
     error95 = None
 
     def __init__(self, sizes: tuple[int, ...], ordered: tuple[bool, ...], costs: Costs, adjacency: Adjacency) -> None:
-        self.sizes, self.ordered, self.costs = sizes, ordered, costs
+        self.sizes, self.ordered, self.costs, self.adjacency = sizes, ordered, costs, adjacency
         self.event = _event(1 / costs.mu, costs.outside(len(sizes)), adjacency)
 
     def __repr__(self) -> str:
@@ -109,7 +110,9 @@ class Synthesizer(Mechanism):
             raise InvalidArgument("what is learnt here is chosen by its noise.", do="pass a large epsilon.")
         return super().release(value, unsafe_seed=unsafe_seed)
 
-    def _checked(self, value: ArrayLike) -> CodedRows:
+    def _checked(self, value: ArrayLike | Counter) -> Counter:
+        if isinstance(value, Counter):
+            return value
         codes = np.asarray(value)
         if codes.ndim != 2 or codes.shape[1] != len(self.sizes) or codes.dtype.kind not in "iu":
             raise InvalidArgument(f"rows are whole numbers in {len(self.sizes)} columns.")
@@ -117,7 +120,7 @@ class Synthesizer(Mechanism):
             raise InvalidArgument("a value is none of its column's, which are counted from 0.")
         return CodedRows(codes.astype(np.int64), self.sizes)
 
-    def _drawn(self, value: CodedRows, source: Source | None) -> SyntheticRows:
+    def _drawn(self, value: Counter, source: Source | None) -> SyntheticRows:
         assert source is not None
         generator = np.random.default_rng(np.frombuffer(source.bytes(32), dtype=np.uint32))
         return SyntheticRows(Measuring(value, self.ordered, self.costs, source, generator).learnt())
@@ -131,6 +134,7 @@ def synthesizer(
     ordered: Sequence[bool] | None = None,
     max_rows_per_unit: int = 1,
     adjacency: Adjacency = "add_remove",
+    beside: Event | None = None,
 ) -> Synthesizer:
     """Return what makes synthetic rows of many columns: a mixture that is fitted to noisy tables of two columns.
 
@@ -142,6 +146,7 @@ def synthesizer(
             told.
         max_rows_per_unit: How many rows one unit has at most. The caller sees to it.
         adjacency: Between neighbours. The number of rows is private under either.
+        beside: What else is released with it, for the same price.
 
     Privacy: all measurements are discrete Gaussian noise on whole numbers. Of each column's counts, and of each table
     of two columns, one row moves one cell by 1; each distance of a table from what is known moves by 1. What each part
@@ -168,7 +173,12 @@ def synthesizer(
     reach, moved = (rows * math.sqrt(2), 2 * rows) if adjacency == "replace_one" else (rows, rows)
     outside = Costs(1.0, reach, moved).outside(len(columns))
     _validate.real("delta", delta, 2 * outside, 1, open_low=True, open_high=True)
-    noise = calibrate_noise(lambda noise: _event(noise, outside, adjacency), epsilon=epsilon, delta=delta).value
+
+    def both(noise: float) -> Event:
+        own = _event(noise, outside, adjacency)
+        return own if beside is None else own + beside
+
+    noise = calibrate_noise(both, epsilon=epsilon, delta=delta).value
     return Synthesizer(columns, alike, Costs(1 / noise, reach, moved), adjacency)
 
 

@@ -7,6 +7,7 @@ an engine, a whole number of steps between two public ends, and what could leave
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -128,6 +129,33 @@ class Domain:
         if self.kind == "number" and isinstance(value, (int, Decimal, Fraction)) and not isinstance(value, bool):
             return Fraction(value)
         raise InvalidArgument(f"{value!r:.40} is not a {self.kind}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON holds it, without what is listed.
+
+        Example:
+            >>> Domain.from_dict(Domain("number", Fraction(1, 4), 0, 400).to_dict()).ends
+            (Fraction(0, 1), Fraction(100, 1))
+        """
+        plain = {
+            name: getattr(self, name) for name in ("kind", "lower", "upper", "nulls", "required", "steps", "float")
+        }
+        return plain | {"step": [self.step.numerator, self.step.denominator]}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Domain:
+        """Return what `to_dict` wrote down."""
+        return cls(**{**content, "step": Fraction(*content["step"])})
+
+    def written(self, value: Any) -> Any:
+        """Return a value that it can hold as JSON holds it."""
+        return value.isoformat() if self.kind in ("date", "timestamp") else _validate.plain(value)
+
+    def read(self, value: Any) -> Any:
+        """Return a value that was written."""
+        if self.kind == "timestamp":
+            return datetime.fromisoformat(value)
+        return date.fromisoformat(value) if self.kind == "date" else value
 
     def moment(self, number: int) -> date | datetime:
         """Return the date, or the time, that a number stands for.

@@ -6,9 +6,9 @@ import glob
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import ibis
@@ -20,6 +20,7 @@ from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
 from .arrow import checked_together, decoded, frame_of, handed, parquet_of, read, read_alike, tried
 from .cells import values_of
+from .crosstab import BATCH, Crosstab, Integers
 from .declaration import Declaration, Table, files_of
 from .dialect import KNOWN_KEY, PLACE_OF_KEY, Value
 from .files import FILES, head_of, is_file, is_parquet
@@ -28,6 +29,7 @@ from .origins import Seen, computed_column, origins_of_files, path_within, refus
 from .source import Source, not_after_fork
 from .statement import Statement
 
+Found = TypeVar("Found")
 MOST_PLACES = 10_000  # public texts that are kept as a table
 # What a file says of its least and largest values is not believed: by it, a clip would be left out, and parts of a file
 # by a filter, or a join, that is handed to the reader. One person's row can make it wrong for everybody's.
@@ -258,8 +260,21 @@ class DuckDB(Source):
         Privacy: an answer is a function of the rows alone, whichever way they were read: where neither fails, both give
         the same values (`read_alike`). That a row was read by the careful way is seen from the time at most.
         """
+        return self._carefully(lambda: self._connection.con.sql(statement.text).to_arrow_table().cast(statement.schema))
+
+    def reduce(self, statement: Statement, crosstab: Crosstab) -> list[Integers]:
+        """A batch at a time: no more of the rows than that is held at once."""
+
+        def read() -> list[Integers]:
+            reader = self._connection.con.sql(statement.text).to_arrow_reader(BATCH)
+            return crosstab.counts(batch.cast(statement.schema) for batch in reader)
+
+        return self._carefully(read)
+
+    def _carefully(self, read: Callable[[], Found]) -> Found:
+        """Read; and if the quick way fails, again by the careful one."""
         try:
-            return self._fetched(statement)
+            return read()
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise
         except Exception:
@@ -269,10 +284,7 @@ class DuckDB(Source):
             self._named(name, text)
         self._careful.clear()
         self.reseed(secrets.randbits(63))
-        return self._fetched(statement)
-
-    def _fetched(self, statement: Statement) -> Any:
-        return self._connection.con.sql(statement.text).to_arrow_table().cast(statement.schema)
+        return read()
 
     def interrupt(self) -> None:
         """Stop the running query."""

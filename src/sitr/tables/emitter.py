@@ -14,9 +14,11 @@ from typing import Any
 
 import ibis
 
+from .codes import Code, Coded
 from .declaration import Declaration, KeyPath, Table
 from .dialect import KNOWN_KEY, PLACE_OF_KEY, Dialect, Value
 from .domains import EPOCH, Domain
+from .expressions import Column
 from .grid import clipped_steps, joinable, real, rounded, to_steps, whole, whole_key
 from .relations import (
     Derive,
@@ -71,6 +73,21 @@ class Emitter:
         for name, known in places.items():
             found = _exchanged(found, name, known, PLACE_OF_KEY, KNOWN_KEY)
         return found
+
+    def coded(self, coded: Coded) -> Value:
+        """Return the query for rows whose columns are numbered: steps from 0 of those on a grid, and listed values."""
+        rows = self._known(self.rows(coded.relation), tuple(_listed_key(code) for code in coded.codes if _drops(code)))
+        columns: dict[str, Value] = {} if coded.bound is None else {UNIT: rows.table[UNIT]}
+        carried = {code.name: f"m{place}" for place, code in enumerate(coded.codes)}
+        columns |= {engine: rows.table[rows.names[name]] for name, engine in carried.items()}
+        if rows.row_id is not None:
+            columns["row_id"] = whole_key(rows.table[rows.row_id])
+        table = rows.table.select(**columns)
+        if coded.bound is not None:
+            assert coded.bound.rows is not None
+            table = self._first(table, [UNIT], coded.bound.rows)
+        kept = Rows(table, carried, rows.schema)
+        return table.select(**{f"code{place}": _numbered(kept, code) for place, code in enumerate(coded.codes)})
 
     def _places(self, keys: tuple[Key, ...]) -> dict[str, Value]:
         """Tables of public texts and their places among them: rows are bounded and grouped faster by the latter."""
@@ -367,6 +384,22 @@ def on_grid(rows: Rows, measure: Measure) -> Value:
         return value.isnull().ifelse(ibis.null("int64"), whole(0))
     steps, low = to_steps(value, domain, measure.grid), measure.grid.span[0]
     return steps - whole(low) if low else steps
+
+
+def _drops(code: Code) -> bool:
+    """Whether rows with a value that is not listed are left out: there is no number for them."""
+    return code.grid is None and not code.nulls and code.domain.kind != "boolean"
+
+
+def _listed_key(code: Code) -> Key:
+    return Key(code.name, Column(code.name), code.values)
+
+
+def _numbered(rows: Rows, code: Code) -> Value:
+    """A column of which numbers are made: steps from 0 of a grid, or the values themselves."""
+    if code.grid is not None:
+        return on_grid(rows, Measure(Column(code.name), code.grid))
+    return key_value(rows, _listed_key(code))
 
 
 def key_value(rows: Rows, key: Key) -> Value:

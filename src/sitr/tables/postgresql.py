@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow
 
 from .. import _validate
 from ..errors import InvalidDeclaration, MissingExtra
+from .crosstab import BATCH, Crosstab, Integers
 from .declaration import Declaration, Table
 from .dialect import Value
 from .domains import Domain
@@ -221,6 +223,22 @@ class PostgreSQL(Source):
         names = statement.schema.names
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
         return pyarrow.table({name: list(column) for name, column in zip(names, columns, strict=True)})
+
+    def reduce(self, statement: Statement, crosstab: Crosstab) -> list[Integers]:
+        """By a cursor of the server's: no more of the rows than a batch is held at once."""
+
+        def batches() -> Iterator[Any]:
+            while rows := cursor.fetchmany(BATCH):
+                columns = zip(*rows, strict=True)
+                yield pyarrow.record_batch(
+                    [pyarrow.array(column, kind) for column, kind in zip(columns, statement.schema.types, strict=True)],
+                    statement.schema.names,
+                )
+
+        connection = self._connection.con
+        with connection.transaction(), connection.cursor(name="sitr_rows") as cursor:
+            cursor.execute(statement.text)
+            return crosstab.counts(batches())
 
     def interrupt(self) -> None:
         """Ask the server to stop the running query."""

@@ -18,6 +18,8 @@ import pyarrow
 
 from .. import _validate
 from ..errors import Cancelled, EngineFailed, InvalidDeclaration, NotAllowed
+from .codes import Coded
+from .crosstab import Crosstab, Integers
 from .declaration import Column, Declaration, KeyPath, Table
 from .dialect import Dialect, Value
 from .draft import declared_type
@@ -56,7 +58,7 @@ class Source(Dialect, ABC):
         self._seen: dict[str, Seen] = {}
         self._held = Held()
         # What was written lately, by the tally, which is held so that nothing else takes its identity.
-        self._queries: dict[int, tuple[Tally, Value]] = {}
+        self._queries: dict[int, tuple[Tally | Coded, Value]] = {}
         self._statements: WeakKeyDictionary[Value, Statement] = WeakKeyDictionary()
         _sources.add(self)
 
@@ -116,6 +118,10 @@ class Source(Dialect, ABC):
     @abstractmethod
     def fetch(self, statement: Statement) -> Any:
         """Run a statement and return its rows as an Arrow table."""
+
+    def reduce(self, statement: Statement, crosstab: Crosstab) -> list[Integers]:
+        """Run a statement and count its rows, a batch at a time."""
+        return crosstab.counts(self.fetch(statement).to_batches())
 
     @abstractmethod
     def interrupt(self) -> None:
@@ -212,7 +218,7 @@ class Source(Dialect, ABC):
         """Return the text of a query, as it is sent."""
         return self.statement(query).text
 
-    def asked(self, tally: Tally) -> Statement:
+    def asked(self, tally: Tally | Coded) -> Statement:
         """Return what a tally is answered by; nothing is run."""
         return self.statement(self._written(tally))
 
@@ -220,7 +226,7 @@ class Source(Dialect, ABC):
         """Return the same as text in lines, for people."""
         return self.asked(tally).pretty
 
-    def rehearse(self, tally: Tally) -> None:
+    def rehearse(self, tally: Tally | Coded) -> None:
         """Run a tally on empty tables, and read its text again: what cannot run fails now, before anything is charged.
 
         Raises:
@@ -232,7 +238,7 @@ class Source(Dialect, ABC):
         statement = self.statement(self._written(tally, _key(1) if self._by_row_id else None))
         self.guarded(lambda: self.fetch(statement.on_empty_tables))
 
-    def _check_sources(self, tally: Tally) -> None:
+    def _check_sources(self, tally: Tally | Coded) -> None:
         """Look up again what a tally reads: a name may have been given to another file, or to another table, since.
 
         Privacy: budgets and units were compared by what was read when the database was opened (0018).
@@ -246,7 +252,7 @@ class Source(Dialect, ABC):
                     check_origins(self.declared.tables, {**self._seen, table.name: now})
                 self._seen[table.name] = now
 
-    def _read_by(self, tally: Tally) -> list[Table]:
+    def _read_by(self, tally: Tally | Coded) -> list[Table]:
         """The tables of a tally that are open already, and those through which they find their units."""
         tables = [self.declared.tables[name] for name in tally.relation.tables()]
         names = {table.name for table in tables} | {
@@ -271,11 +277,33 @@ class Source(Dialect, ABC):
             EngineFailed: The engine did not answer.
             Cancelled: The user stopped it.
         """
-        key = _key(unsafe_key) if self._by_row_id else None
-        seed = secrets.randbits(63) if unsafe_key is None else None
+        key, seed = self._chosen_by(unsafe_key)
         return self.answered(lambda: self._written(tally, key), seed)
 
-    def _written(self, tally: Tally, key: tuple[int, int, int] | None = None) -> Value:
+    def count(self, coded: Coded, crosstab: Crosstab, *, unsafe_key: int | None = None) -> list[Integers]:
+        """Count numbered rows exactly, in one pass over them, in several tables at once.
+
+        Args:
+            coded: Which rows.
+            crosstab: What is counted of them.
+            unsafe_key: For tests: the key by which rows are chosen, where a table has a `row_id`.
+
+        Raises:
+            EngineFailed: The engine did not answer.
+            Cancelled: The user stopped it.
+        """
+        key, seed = self._chosen_by(unsafe_key)
+        counts: list[Integers] = self.answered(
+            lambda: self._written(coded, key), seed, lambda statement: self.reduce(statement, crosstab)
+        )
+        return counts
+
+    def _chosen_by(self, unsafe_key: int | None) -> tuple[tuple[int, int, int] | None, int | None]:
+        """A key of row ids, where there are such, and a seed of the engine's generator: fresh unless a test says."""
+        key = _key(unsafe_key) if self._by_row_id else None
+        return key, secrets.randbits(63) if unsafe_key is None else None
+
+    def _written(self, tally: Tally | Coded, key: tuple[int, int, int] | None = None) -> Value:
         """The query of a tally; without a key it is the same each time, and written once.
 
         One at a time: lists of values become tables of the engine, in which another thread may work.
@@ -283,14 +311,18 @@ class Source(Dialect, ABC):
         self._connected()
         with self._turn:
             if key is not None:
-                return self._emitter(key).tally(tally)
+                return self._query(tally, key)
             kept = self._queries.get(id(tally))
             if kept is None:
-                kept = tally, self._emitter(None).tally(tally)
+                kept = tally, self._query(tally, None)
                 if len(self._queries) >= KEPT:
                     self._queries.clear()
                 self._queries[id(tally)] = kept
             return kept[1]
+
+    def _query(self, tally: Tally | Coded, key: tuple[int, int, int] | None) -> Value:
+        emitter = self._emitter(key)
+        return emitter.coded(tally) if isinstance(tally, Coded) else emitter.tally(tally)
 
     def _emitter(self, key: tuple[int, int, int] | None) -> Emitter:
         return Emitter(self.declared, self.table, self, key)
@@ -320,12 +352,15 @@ class Source(Dialect, ABC):
             f"{_validate.shown(table.source)} cannot be opened by {self.engine}.", do=f"a source is {self.sources}."
         )
 
-    def answered(self, query: Callable[[], Value], seed: int | None = None) -> Any:
+    def answered(
+        self, query: Callable[[], Value], seed: int | None = None, read: Callable[[Statement], Any] | None = None
+    ) -> Any:
         """Write a query of ours and run it, one at a time, and return its rows as an Arrow table.
 
         Args:
             query: Writes it.
             seed: With which the engine's generator begins.
+            read: What is made of its statement in the place of a table.
 
         Raises:
             EngineFailed: The engine did not answer.
@@ -335,7 +370,7 @@ class Source(Dialect, ABC):
         def work() -> Any:
             if seed is not None:
                 self.reseed(seed)
-            return self.fetch(self.statement(query()))
+            return (read or self.fetch)(self.statement(query()))
 
         return self.guarded(work)
 

@@ -10,18 +10,22 @@ import re
 import shutil
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import ibis
+import numpy as np
 import pyarrow
 from sqlglot import expressions
 
 from ..errors import InvalidDeclaration, MissingExtra
+from . import crosstab as counting
 from .arrow import parquet_of
 from .cells import values_of
+from .crosstab import Crosstab, Integers
 from .declaration import Declaration, Table
 from .dialect import WIDE, Value
 from .files import FILES, head_of, is_file, is_parquet, written
@@ -239,13 +243,34 @@ class Spark(Source):
 
     def fetch(self, statement: Statement) -> Any:
         """By Arrow; a time is the one on the wall, without a zone."""
-        self._session.sparkContext.setJobGroup(self._group, "sitr", interruptOnCancel=True)
-        table = self._session.sql(statement.changed(self._seeded).text).toArrow()
+        table = self._frame(statement).toArrow()
         fields = [
             pyarrow.field(field.name, pyarrow.timestamp("us")) if pyarrow.types.is_timestamp(field.type) else field
             for field in table.schema
         ]
         return table.cast(pyarrow.schema(fields))
+
+    def reduce(self, statement: Statement, crosstab: Crosstab) -> list[Integers]:
+        """Where the rows are: each part of them is counted by a process of Python's beside it, and counts are added."""
+        from pyspark import cloudpickle
+
+        def counted(batches: Iterator[Any]) -> Iterator[Any]:
+            flat = np.concatenate([table.ravel() for table in crosstab.counts(batches)])
+            cells = np.flatnonzero(flat)
+            yield pyarrow.record_batch({"cell": cells, "rows": flat[cells]})
+
+        cloudpickle.register_pickle_by_value(counting)  # type: ignore[no-untyped-call] # sitr need not be installed where the rows are
+        found = self._frame(statement).mapInArrow(counted, "cell bigint, rows bigint").groupBy("cell").sum("rows")
+        cells, rows = (column.to_numpy() for column in found.toArrow().columns)
+        flat = np.zeros(crosstab.cells, dtype=np.int64)
+        flat[cells] = rows
+        ends = np.cumsum([int(np.prod(shape)) for shape in crosstab.shapes])[:-1]
+        tables = zip(np.split(flat, ends), crosstab.shapes, strict=True)
+        return [counts.reshape(shape) for counts, shape in tables]
+
+    def _frame(self, statement: Statement) -> Any:
+        self._session.sparkContext.setJobGroup(self._group, "sitr", interruptOnCancel=True)
+        return self._session.sql(statement.changed(self._seeded).text)
 
     def _seeded(self, tree: Any) -> None:
         """Give each random column of a query a seed: Spark's own comes from the clock."""

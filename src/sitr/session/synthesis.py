@@ -1,0 +1,153 @@
+"""A synthetic table of a private one: explained for nothing, released for a price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _validate
+from ..accounting import Event
+from ..errors import InvalidArgument
+from ..ledger.asked import Asked
+from ..query.planner import Target
+from ..query.remarks import large_delta
+from ..query.wording import rows_text
+from ..synthesis.explanation import SynthesisExplanation, explained
+from ..synthesis.plan import CELLS, SynthesisPlan, synthesis_plan
+from ..synthesis.table import SyntheticTable
+from ..tables.codes import Coded
+from ..tables.relations import Relation, private_tables, table_of
+from ..tables.tally import Tally
+from .priced import Priced, Progress
+
+if TYPE_CHECKING:
+    from .database import Database
+
+MOST_CELLS = 10_000
+
+
+class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
+    """A synthetic table that is to be made; made by `PrivateTable.synthesize`.
+
+    Args:
+        database: Which one.
+        relation: Which rows.
+        columns: Which columns; all of them unless told, but for those that name a unit or a row.
+        discover: Columns whose values are found privately, with a part of the price.
+        max_rows_per_unit: How many rows of a unit are kept at most.
+        cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        relation: Relation,
+        columns: Sequence[str] | None = None,
+        discover: Sequence[str] = (),
+        max_rows_per_unit: int | None = None,
+        cells: int = CELLS,
+    ) -> None:
+        self.database, self.relation = database, relation
+        self.options: dict[str, Any] = {
+            "columns": None if columns is None else list(columns),
+            "discover": list(discover),
+            "max_rows_per_unit": max_rows_per_unit,
+            "cells": _validate.integer("cells", cells, 2, MOST_CELLS),
+        }
+
+    def explain(self, *, epsilon: float, delta: float | None = None) -> SynthesisExplanation:
+        """Return what a release would cost and how wrong it would be; reads no row and costs nothing.
+
+        Args:
+            epsilon: The ε of the release, together with
+            delta: its δ; the declared one unless told.
+        """
+        made, target = self._planned(epsilon, delta)
+        forecast, database = self.forecast(), self.database
+        remarks = database.hold_to_terms() + self._remarks(made, target)
+        facts = database.facts(self.relation)
+        remaining = forecast.remaining(made.event)
+        if any(not room.admits(made.event) for room in forecast.rooms.values()):
+            remarks += (f"This does not fit: {forecast.advice(target)}",)
+        return explained(made, target.delta, facts.rows, remaining, remarks)
+
+    def release(
+        self,
+        *,
+        epsilon: float,
+        delta: float | None = None,
+        operation: str | None = None,
+        purpose: str | None = None,
+        progress: Progress = lambda stage: None,
+    ) -> SyntheticTable:
+        """Return the synthetic table: rehearsed on empty tables, charged once, learnt, and kept by the ledger.
+
+        Args:
+            epsilon: The ε of the release, together with
+            delta: its δ; the declared one unless told.
+            operation: An id, to have the same table again for nothing. Left out, asking again is charged again.
+            purpose: What for; a budget for that purpose is charged as well.
+            progress: Is told which stage begins; never anything about the data.
+
+        Raises:
+            BudgetExceeded: It does not fit; nothing was charged.
+            DeclarationChanged: The promise was changed to another declaration meanwhile; nothing was charged.
+            EngineFailed: The engine could not answer; on empty tables nothing was charged, later the charge stays.
+            Cancelled: It was stopped; the charge stays.
+
+        Privacy: the event of the plan, under the declared adjacency; charged before a row is read (THEORY 5.1).
+        """
+        made, target = self._planned(epsilon, delta)
+        return self._released(made, target, operation, purpose, progress)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Whose budgets pay: those of every private table that is read."""
+        declared = self.database.declared
+        return tuple(sorted({table_of(declared, name).dataset for name in private_tables(self.relation, declared)}))
+
+    def _planned(self, epsilon: float, delta: float | None) -> tuple[SynthesisPlan, Target]:
+        target = Target.of(self.database.declared, epsilon, delta, None)
+        if not target.delta:
+            raise InvalidArgument(
+                "a synthetic table needs a δ.",
+                why="its noise is Gaussian, of which no ε bounds every loss.",
+                do="pass delta=1e-6, or declare one: [privacy] delta = 1e-6.",
+            )
+        return self._plan(target), target
+
+    def _plan(self, target: Target) -> SynthesisPlan:
+        assert target.epsilon is not None
+        return synthesis_plan(
+            self.relation, self.database.declared, epsilon=target.epsilon, delta=target.delta, **self.options
+        )
+
+    def _event_at(self, target: Target) -> Event:
+        return self._plan(target).event
+
+    def _read_by(self, made: SynthesisPlan) -> tuple[Tally | Coded, ...]:
+        return made.asked
+
+    def _answered_by(self, made: SynthesisPlan, progress: Progress) -> SyntheticTable:
+        return made.run(self.database.source, progress)
+
+    def _described(self) -> dict[str, Any]:
+        return {"synthesize": {"relation": self.relation.to_dict(), **self.options}}
+
+    def _words(self, made: SynthesisPlan, target: Target) -> Asked:
+        declared = self.database.declared
+        columns = ", ".join(code.name for code in made.coded.codes)
+        kept = "" if made.coded.bound is None else f", at most {made.rows_per_unit} rows of a {declared.unit}"
+        return Asked(
+            text=f"synthesize {columns} of {rows_text(self.relation)}{kept}",
+            tables=tuple(sorted(set(self.relation.tables()))),
+            epsilon=target.epsilon,
+            delta=target.delta,
+            declaration=f"{declared.name}, version {declared.version}",
+        )
+
+    def _remarks(self, made: SynthesisPlan, target: Target) -> tuple[str, ...]:
+        return large_delta(target.delta, self.database.facts(self.relation).units, self.database.declared.unit)
+
+    def _read_back(self, content: Any, entry: str, operation: str) -> SyntheticTable:
+        return SyntheticTable.from_dict(content, entry, operation)

@@ -1,0 +1,167 @@
+"""What a synthesis says before anything is read: what it costs, how wrong it will be, and how long it will take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..accounting import Bracket
+from ..display import counted, reckoned, rounded_up, scientific
+from ..tables.codes import Code
+from .measuring import COARSER, FEWEST, HELD, MOST, ROUNDS
+from .plan import SynthesisPlan
+
+OFF = math.sqrt(2 / math.pi)  # mean size of a normal number, in standard deviations
+COUNTING = 6e-9  # seconds for a row and a table of two columns, on one core of a small machine
+FITTING = 2e-9  # seconds for a step, a component and two bins
+STEPS = 600
+COMPONENTS = 300
+
+
+class Line(NamedTuple):
+    """A column as people read it.
+
+    Attributes:
+        name: Of the column.
+        what: How it is cut.
+        noise: What 95 % of the noise on one of its counts stays within, in rows.
+        error: About how far its shares will be from the true ones, in total variation; None where rows are not known.
+    """
+
+    name: str
+    what: str
+    noise: float
+    error: float | None
+
+
+@dataclass(frozen=True)
+class SynthesisExplanation:
+    """What a synthesis will cost and how wrong it will be; `print` shows it.
+
+    Attributes:
+        plan: The plan.
+        epsilon: What it costs,
+        delta: at this δ.
+        lines: Its columns.
+        pair_noise: What 95 % of the noise on a cell of a typical table of two columns stays within, in rows.
+        bins: About how many bins the columns of such tables have; None where rows are not known.
+        seconds: About how long it takes, on one core; None where rows are not known.
+        megabytes: About how much memory that takes.
+        remaining: For each budget, what is left now and after; as text.
+        notes: Remarks.
+    """
+
+    plan: SynthesisPlan
+    epsilon: Bracket
+    delta: float
+    lines: tuple[Line, ...]
+    pair_noise: float
+    bins: tuple[int, ...] | None
+    seconds: float | None
+    megabytes: float | None
+    remaining: Mapping[str, tuple[str, str]]
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"SynthesisExplanation({self._cost()})"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [self._cost(), "", *self._columns(), "", *self._pairs(), *self._bound(), *self._time(), *self._left()]
+        )
+
+    def _cost(self) -> str:
+        cost = rounded_up(reckoned(float(self.epsilon), spent=True))
+        return f"This would cost ε = {cost} at δ = {scientific(self.delta)}, once. Nothing has been read."
+
+    def _columns(self) -> list[str]:
+        rows = [("column", "cut into", "noise on a count", "expected error")]
+        for line in self.lines:
+            error = "not known" if line.error is None else f"{100 * min(line.error, 1):.2g} % of the rows"
+            rows.append((line.name, line.what, f"± {line.noise:,.0f} rows", error))
+        widths = [max(len(row[at]) for row in rows) for at in range(4)]
+        return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+    def _pairs(self) -> list[str]:
+        columns = len(self.lines)
+        if columns < 2:
+            return []
+        return [
+            f"{counted(columns * (columns - 1) // 2, 'pair')} of columns: the tables that tell most are measured, in "
+            f"{ROUNDS} rounds,",
+            f"with noise of about ± {self.pair_noise:,.0f} rows on a cell. What three columns have in common is not.",
+        ]
+
+    def _bound(self) -> list[str]:
+        most = self.plan.rows_per_unit
+        if self.plan.coded.bound is None:
+            return ["Each row is a unit of its own, and moves one cell of each table by 1."]
+        kept = "row of a unit is kept, and moves" if most == 1 else "rows of a unit are kept, and move"
+        return [
+            f"At most {most:,} {kept} each table by {most:,} in all.",
+            "A synthetic row is a row, not a unit: nobody in the synthetic table has several of them.",
+        ]
+
+    def _time(self) -> list[str]:
+        if self.seconds is None:
+            return ["How long it takes is not known: declare expected_rows for the table."]
+        return [f"It takes about {max(self.seconds, 1):,.0f} s on one core, and {self.megabytes:,.0f} MB."]
+
+    def _left(self) -> list[str]:
+        lines = [f"budget {name}: {left} left, {after} after this." for name, (left, after) in self.remaining.items()]
+        return [*lines, *self.notes]
+
+
+def explained(
+    plan: SynthesisPlan,
+    delta: float,
+    rows: float | None,
+    remaining: Mapping[str, tuple[str, str]],
+    notes: tuple[str, ...] = (),
+) -> SynthesisExplanation:
+    """Return what a plan says.
+
+    Args:
+        plan: Which.
+        delta: At which δ its cost is stated.
+        rows: About how many rows there are, where that is public.
+        remaining: For each budget, what is left now and after; as text.
+        notes: Remarks.
+    """
+    codes, costs = plan.coded.codes, plan.mechanism.costs
+    sizes = [code.size for code in codes]
+    deviations = [float(one) for one in costs.deviations(sizes)]
+    pairs = len(codes) * (len(codes) - 1) // 2
+    typical = costs.deviation(costs.pairs * math.sqrt(ROUNDS / max(pairs, 1)))
+    bins = seconds = megabytes = None
+    if rows:
+        bins = tuple(min(size, _bins(rows, typical)) for size in sizes)
+        wide = sum(bins) * (1 + 1 / COARSER)
+        seconds = COUNTING * rows * (pairs + len(codes)) + FITTING * ROUNDS * STEPS * COMPONENTS * wide**2 / 100
+        megabytes = (8 * sum(bins) ** 2 / 2 + 5 * 4 * wide**2 + 4 * 4 * COMPONENTS * wide) / 2**20 + 50
+    return SynthesisExplanation(
+        plan=plan,
+        epsilon=plan.event.epsilon(delta=delta),
+        delta=delta,
+        lines=tuple(_line(code, plan, noise, rows) for code, noise in zip(codes, deviations, strict=True)),
+        pair_noise=1.96 * typical,
+        bins=bins,
+        seconds=seconds,
+        megabytes=megabytes,
+        remaining=remaining,
+        notes=notes,
+    )
+
+
+def _bins(rows: float, typical: float) -> int:
+    return max(int(1 / min(max(HELD * typical / rows, FEWEST), MOST)), 1)
+
+
+def _line(code: Code, plan: SynthesisPlan, noise: float, rows: float | None) -> Line:
+    if code.name in plan.found:
+        named = plan.found[code.name].selection.threshold
+        return Line(code.name, f"values that about {named:,} units have", 1.96 * noise, None)
+    what = counted(code.known, "cell" if code.ordered else "value") + (" or missing" if code.nulls else "")
+    return Line(code.name, what, 1.96 * noise, None if not rows else OFF * noise * code.size / rows / 2)

@@ -1,0 +1,226 @@
+"""How a table of a database is synthesized, and what that costs: nothing was read to make a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting import Event, compose
+from ..errors import InvalidArgument
+from ..mechanisms import select_partitions
+from ..mechanisms.partitions import MOST_GROUPS, PartitionSelection
+from ..tables.codes import CELLS, Code, Coded
+from ..tables.crosstab import Crosstab
+from ..tables.declaration import Declaration
+from ..tables.domains import Domain
+from ..tables.expressions import Column
+from ..tables.relations import Relation, has_unit, private_tables, require_column, rows_per_unit, table_of
+from ..tables.source import Source
+from ..tables.tally import Bound, Key, Tally
+from .choice import Pair
+from .synthesizer import Synthesizer, synthesizer
+from .table import SyntheticTable
+
+Integers = NDArray[np.int64]
+FINDING = 0.1  # the part of ε that finding the values of columns takes,
+FINDING_DELTA = 0.5  # and that of δ
+
+
+@dataclass(frozen=True)
+class Found:
+    """A column whose values are not declared, and are found privately.
+
+    Attributes:
+        tally: What the engine is asked for: how many units have each value.
+        selection: Which of them are named.
+    """
+
+    tally: Tally
+    selection: PartitionSelection
+
+    def values(self, source: Source) -> tuple[Any, ...]:
+        """Return the values that are named, in order."""
+        table = source.run(self.tally)
+        units = "units" if self.tally.bound is not None else "sum0"
+        values, counts = (table.column(name).to_pylist() for name in ("key0", units))
+        there = {value: int(count) for value, count in zip(values, counts, strict=True) if value is not None}
+        return tuple(sorted(self.selection.release(there).value))
+
+
+@dataclass(frozen=True)
+class EngineRows:
+    """Rows inside an engine, which counts them exactly: what it counts stays inside."""
+
+    source: Source
+    coded: Coded
+
+    def singles(self) -> list[Integers]:
+        """Return how many rows have each value of each column."""
+        coders = tuple(code.coder() for code in self.coded.codes)
+        return self.source.count(self.coded, Crosstab(coders, tuple((column,) for column in range(len(coders)))))
+
+    def pairs(self, bins: Sequence[Integers]) -> Mapping[Pair, Integers]:
+        """Return how many rows are in each two bins of each two columns."""
+        coders = tuple(code.coder(one) for code, one in zip(self.coded.codes, bins, strict=True))
+        pairs = tuple(combinations(range(len(coders)), 2))
+        if not pairs:
+            return {}
+        return dict(zip(pairs, self.source.count(self.coded, Crosstab(coders, pairs)), strict=True))
+
+
+@dataclass(frozen=True)
+class SynthesisPlan:
+    """How a table is synthesized.
+
+    Attributes:
+        coded: Which rows, and how their columns are numbered; of columns whose values are found, without any.
+        found: Those columns.
+        mechanism: What measures, and learns.
+        event: What a release costs.
+    """
+
+    coded: Coded
+    found: Mapping[str, Found]
+    mechanism: Synthesizer
+    event: Event
+
+    @property
+    def asked(self) -> tuple[Tally | Coded, ...]:
+        """All that the engine is asked for."""
+        return (*(one.tally for one in self.found.values()), self.coded)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """How many rows of a unit are kept at most."""
+        return 1 if self.coded.bound is None else self.coded.bound.rows or 1
+
+    def run(self, source: Source, progress: Callable[[str], None] = lambda stage: None) -> SyntheticTable:
+        """Return the synthetic table; it is not charged here."""
+        codes = []
+        for code in self.coded.codes:
+            if code.name in self.found:
+                progress(f"finding the values of {code.name}")
+                code = replace(code, values=self.found[code.name].values(source))
+            codes.append(code)
+        progress("measuring and learning")
+        made, coded = self.mechanism, replace(self.coded, codes=tuple(codes))
+        made = Synthesizer(tuple(code.size for code in codes), made.ordered, made.costs, made.adjacency)
+        released = made.release(EngineRows(source, coded))
+        return SyntheticTable(
+            value=released.value, error95=None, event=self.event, private=released.private, codes=coded.codes
+        )
+
+
+def synthesis_plan(
+    relation: Relation,
+    declared: Declaration,
+    *,
+    epsilon: float,
+    delta: float,
+    columns: Sequence[str] | None = None,
+    discover: Sequence[str] = (),
+    max_rows_per_unit: int | None = None,
+    cells: int = CELLS,
+) -> SynthesisPlan:
+    """Return how a relation is synthesized at a price.
+
+    Args:
+        relation: Which rows.
+        declared: The declaration.
+        epsilon: The ε of the release, together with
+        delta: its δ.
+        columns: Which columns; all of them unless told, but for those that name a unit or a row.
+        discover: Columns whose values are found privately, with a part of the price.
+        max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told.
+        cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+
+    Raises:
+        InvalidArgument: A column has neither values nor bounds that are public.
+
+    Privacy: a unit is in at most `max_rows_per_unit` of the counted rows, since the engine bounds what is kept of it;
+    values are found as groups are, and the rest is one Gaussian event (`synthesizer`). Both are composed (THEORY 4.5).
+    """
+    schema, bound = relation.schema(declared), _bound(relation, declared, max_rows_per_unit)
+    names = _chosen(relation, declared, schema, columns)
+    strange = [name for name in discover if name not in names]
+    if strange:
+        raise InvalidArgument(f"discover names {strange[0]!r}, which is not among the columns.")
+    codes = tuple(_code(name, schema[name], name in discover, cells) for name in names)
+    found = _found(relation, declared, tuple(discover), bound, epsilon, delta)
+    mechanism = synthesizer(
+        [max(code.size, 1) for code in codes],
+        epsilon=epsilon,
+        delta=delta,
+        ordered=[code.ordered for code in codes],
+        max_rows_per_unit=1 if bound is None else bound.rows or 1,
+        adjacency=declared.adjacency,
+        beside=compose(*(one.selection.event for one in found.values())) if found else None,
+    )
+    event = compose(*(one.selection.event for one in found.values()), mechanism.event)
+    return SynthesisPlan(Coded(relation, codes, bound), found, mechanism, event)
+
+
+def _chosen(
+    relation: Relation, declared: Declaration, schema: Mapping[str, Domain], columns: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The columns of a synthetic table: who a row is about is none, as there is nobody."""
+    if columns is not None:
+        for name in columns:
+            require_column(name, schema)
+        if not columns or len(set(columns)) < len(columns):
+            raise InvalidArgument("columns names none, or one of them twice.")
+        return tuple(columns)
+    tables = [table_of(declared, name) for name in relation.tables()]
+    naming = {table.unit for table in tables} | {table.row_id for table in tables}
+    return tuple(name for name in schema if name not in naming)
+
+
+def _bound(relation: Relation, declared: Declaration, most: int | None) -> Bound | None:
+    if not private_tables(relation, declared):
+        raise InvalidArgument(
+            "the table is public.", why="it is about nobody, and its rows may be copied.", do="copy it."
+        )
+    if not has_unit(relation, declared):
+        if most not in (None, 1):
+            raise InvalidArgument("each row is a unit of its own: max_rows_per_unit is 1.")
+        return None
+    declared_most = rows_per_unit(relation, declared)
+    if most is None:
+        return Bound(rows=declared_most)
+    if not 1 <= most <= declared_most:
+        raise InvalidArgument(
+            f"max_rows_per_unit={most} is not in [1, {declared_most}].", do="the owner declares how many at most."
+        )
+    return Bound(rows=most)
+
+
+def _code(name: str, domain: Domain, discovered: bool, cells: int) -> Code:
+    if not discovered:
+        return Code.of(name, domain, cells=cells)
+    if domain.kind != "string":
+        raise InvalidArgument(f"{name} is no text.", do="values are discovered of texts; declare bounds for numbers.")
+    return Code(name, domain, None, (), nulls=True)  # what is not named is as if it were missing
+
+
+def _found(
+    relation: Relation, declared: Declaration, names: tuple[str, ...], bound: Bound | None, epsilon: float, delta: float
+) -> dict[str, Found]:
+    if not names:
+        return {}
+    most = 1 if bound is None else min(bound.rows or 1, MOST_GROUPS)
+    selection = select_partitions(
+        epsilon=FINDING * epsilon / len(names),
+        delta=FINDING_DELTA * delta / len(names),
+        max_groups_per_unit=most,
+        adjacency=declared.adjacency,
+    )
+    kept = None if bound is None else Bound(groups=most, rows_per_group=1)
+    return {
+        name: Found(Tally(relation, (Key(name, Column(name), None),), kept, {}, units=kept is not None), selection)
+        for name in names
+    }

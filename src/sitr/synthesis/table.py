@@ -1,0 +1,146 @@
+"""What a synthesis releases: a model of a table, of which anyone may draw as many rows as they like."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from .. import _validate
+from ..accounting import Event
+from ..display import counted
+from ..errors import InvalidArgument
+from ..release import NOT_PRIVATE, Paid
+from ..tables.codes import Code
+from .bins import Levels
+from .measuring import Learnt
+from .mixture import Mixture
+from .synthesizer import MOST_ROWS, SyntheticRows
+
+FORMAT = 1
+BLOCK = 2**20  # rows that are written at a time
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticTable(Paid):
+    """A table of people who do not exist, like the one that was measured.
+
+    Attributes:
+        value: What was learnt.
+        codes: How the columns are numbered.
+    """
+
+    value: SyntheticRows
+    codes: tuple[Code, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(code.name for code in self.codes)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the table had, about: as many are drawn unless told."""
+        return self.value.rows
+
+    def sample(self, rows: int | None = None, *, seed: int | None = None) -> Any:
+        """Return rows that were drawn at random, as an Arrow table; as often as one likes, for nothing.
+
+        Args:
+            rows: How many; as many as there were, about, unless told.
+            seed: To draw the same again. It makes nothing less private: the model is public.
+
+        Privacy: post-processing of what was measured (THEORY 6.3).
+        """
+        wanted = self.rows if rows is None else _validate.integer("rows", rows, 0, MOST_ROWS)
+        generator = np.random.default_rng(seed)
+        numbers = self.value.sample(wanted, seed=int(generator.integers(2**63)))
+        columns = [code.values_of(column, generator) for code, column in zip(self.codes, numbers.T, strict=True)]
+        return pyarrow.table(columns, names=list(self.columns))
+
+    def to_pandas(self, rows: int | None = None, *, seed: int | None = None) -> Any:
+        """Return rows that were drawn at random as a pandas frame; see `sample`."""
+        return self.sample(rows, seed=seed).to_pandas()
+
+    def to_parquet(self, path: str | Path, rows: int | None = None, *, seed: int | None = None) -> None:
+        """Write rows that were drawn at random to a Parquet file; see `sample`."""
+        pyarrow.parquet.write_table(self.sample(rows, seed=seed), path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, as JSON: `load` reads it again, anywhere."""
+        Path(path).write_text(json.dumps(self.to_dict()), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> SyntheticTable:
+        """Read a model that was saved.
+
+        Raises:
+            InvalidArgument: It is none.
+        """
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls.from_dict(content, content["entry"], content["operation"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidArgument(f"{path} holds no synthetic table: {type(error).__name__}.") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as JSON holds it, and as the ledger keeps it."""
+        learnt = self.value.learnt
+        return {
+            "synthetic": FORMAT,
+            "columns": [code.to_dict() for code in self.codes],
+            "rows": learnt.rows,
+            "bins": [_packed(bins, "<u4") for bins in learnt.mixture.levels.bins],
+            "shares": [_packed(share, "<f8") for share in learnt.singles],
+            "logits": _packed(learnt.mixture.logits, "<f4"),
+            "event": self.event.to_dict(),
+            "entry": self.entry,
+            "operation": self.operation,
+            "notes": list(self.notes),
+            "time": self.time.isoformat(),
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], entry: str | None, operation: str | None) -> SyntheticTable:
+        """Return a model that was kept."""
+        if content["synthetic"] != FORMAT:
+            raise ValueError("another form of it")
+        bins = [_unpacked(one, "<u4").astype(np.int64) for one in content["bins"]]
+        levels = Levels(bins, [])
+        logits = _unpacked(content["logits"], "<f4").reshape(-1, levels.finest)
+        shares = [_unpacked(one, "<f8") for one in content["shares"]]
+        learnt = Learnt(Mixture(levels, logits), shares, content["rows"])
+        return cls(
+            value=SyntheticRows(learnt),
+            error95=None,
+            event=Event.from_dict(content["event"]),
+            entry=entry,
+            time=datetime.fromisoformat(content["time"]),
+            version=content["version"],
+            notes=tuple(content["notes"]),
+            operation=operation,
+            kept=True,
+            codes=tuple(Code.from_dict(one) for one in content["columns"]),
+        )
+
+    def __str__(self) -> str:
+        about = f"a synthetic table of {counted(len(self.codes), 'column')}, about {self.rows:,} rows"
+        stamp = "" if self.private else f"; {NOT_PRIVATE}"
+        return "\n".join([f"{about}: {', '.join(self.columns)}", *self.notes, *self.left, f"{self.charged}{stamp}"])
+
+
+def _packed(numbers: Any, kind: str) -> str:
+    return base64.b64encode(np.asarray(numbers).astype(kind).tobytes()).decode()
+
+
+def _unpacked(text: str, kind: str) -> Any:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype=kind)

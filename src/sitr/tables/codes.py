@@ -1,0 +1,196 @@
+"""How the values of a column become whole numbers from 0 on, and values again; public facts alone say how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+from numpy.typing import NDArray
+
+from ..errors import InvalidArgument
+from .crosstab import Coder
+from .domains import Domain
+from .relations import Relation
+from .tally import Bound
+
+Integers = NDArray[np.int64]
+CELLS = 200  # that bounds are cut into at most, unless told: finer ones cost more noise than they show
+
+
+@dataclass(frozen=True)
+class Code:
+    """The numbers of one column.
+
+    Attributes:
+        name: Of the column.
+        domain: What it holds.
+        grid: The cells of a number, a date or a time, between public bounds; None where its values are listed.
+        values: The values that are listed.
+        nulls: Whether the last number stands for what is missing, or not listed.
+    """
+
+    name: str
+    domain: Domain
+    grid: Domain | None
+    values: tuple[Any, ...]
+    nulls: bool
+
+    @classmethod
+    def of(cls, name: str, domain: Domain, values: Sequence[Any] | None = None, cells: int = CELLS) -> Code:
+        """Return how a column is numbered.
+
+        Args:
+            name: Of the column.
+            domain: What it holds.
+            values: Its values, where the declaration lists none.
+            cells: Into how many cells bounds are cut at most.
+
+        Raises:
+            InvalidArgument: Neither values nor bounds of it are public.
+        """
+        listed = domain.categories if values is None else tuple(values)
+        if listed is None and domain.kind == "boolean":
+            listed = (False, True)
+        if listed is not None:
+            known = tuple(dict.fromkeys(value for value in listed if value is not None))
+            return cls(name, domain, None, known, not domain.required)
+        if not domain.ordered:
+            raise InvalidArgument(
+                f"{name}: its values are not declared.",
+                why="values that only the rows know would tell of the rows.",
+                do="declare categories for it, or let them be found: discover=[...].",
+            )
+        try:
+            grid = domain.within(None, finest=cells)
+        except InvalidArgument as error:
+            do = "declare bounds for it, or leave it out: columns=[...]."
+            raise InvalidArgument(f"{name}: {error.what}", why=error.why, do=do) from None
+        return cls(name, domain, grid, (), not domain.required)
+
+    @property
+    def known(self) -> int:
+        """How many numbers stand for a value."""
+        if self.grid is None:
+            return len(self.values)
+        low, high = self.grid.span
+        return high - low + 1
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return self.known + self.nulls
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring numbers may be alike."""
+        return self.grid is not None
+
+    def coder(self, bins: Integers | None = None) -> Coder:
+        """Return what makes bins of the values that an engine hands over; each number is one unless told."""
+        values = None if self.grid is not None else pyarrow.array(self.values, self._listed_type)
+        missing = self.known if self.nulls else None
+        return Coder(values, missing, np.arange(self.size) if bins is None else bins)
+
+    @property
+    def _listed_type(self) -> Any:
+        kinds = {"boolean": pyarrow.bool_(), "string": pyarrow.string(), "date": pyarrow.date32()}
+        if self.domain.kind == "timestamp":
+            return pyarrow.timestamp("us")
+        return kinds.get(self.domain.kind, pyarrow.int64() if self.domain.step == 1 else pyarrow.float64())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return how it is numbered as JSON holds it."""
+        grid = None if self.grid is None else self.grid.to_dict()
+        values = [self.domain.written(value) for value in self.values]
+        return {"name": self.name, "domain": self.domain.to_dict(), "grid": grid, "values": values, "nulls": self.nulls}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Code:
+        """Return what `to_dict` wrote down."""
+        domain = Domain.from_dict(content["domain"])
+        grid = None if content["grid"] is None else Domain.from_dict(content["grid"])
+        values = tuple(domain.read(value) for value in content["values"])
+        return cls(str(content["name"]), domain, grid, values, bool(content["nulls"]))
+
+    def values_of(self, numbers: Integers, generator: np.random.Generator) -> Any:
+        """Return values in the place of numbers, as an Arrow column: inside a cell, any value is as likely as another.
+
+        Example:
+            >>> age = Code.of("age", Domain("number", lower=0, upper=99, required=True), cells=10)
+            >>> age.size, age.values_of(np.array([0, 1, 9]), np.random.default_rng(1)).to_pylist()
+            (10, [2, 10, 96])
+        """
+        missing = numbers >= self.known
+        if self.grid is None:
+            listed = pyarrow.array([*self.values, None], self._listed_type)
+            return listed.take(pyarrow.array(np.minimum(numbers, self.known)))
+        steps = self._steps(np.minimum(numbers, self.known - 1), generator)
+        return self._written(steps, missing)
+
+    def _steps(self, numbers: Integers, generator: np.random.Generator) -> Integers:
+        """Steps of the column itself, or of a float a finer grid, that are counted in these cells."""
+        assert self.grid is not None
+        low, high = self._ends
+        fine, half = self._fine, self.grid.step / 2
+        first = np.array([max(low, _up((cell * self.grid.step - half) / fine)) for cell in self._cells], dtype=object)
+        last = np.array([min(high, _up((cell * self.grid.step + half) / fine) - 1) for cell in self._cells])
+        first[0], last[-1] = low, high  # what is beyond the ends is clipped to them
+        widths = (last - first + 1).astype(np.int64)
+        return np.asarray(first.astype(np.int64)[numbers] + generator.integers(0, widths[numbers]))
+
+    @property
+    def _cells(self) -> range:
+        assert self.grid is not None
+        low, high = self.grid.span
+        return range(low, high + 1)
+
+    @property
+    def _fine(self) -> Fraction:
+        assert self.grid is not None
+        return self.grid.step / 2**10 if self.domain.float else self.domain.step
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The declared bounds in fine steps."""
+        low, high = self.domain.ends
+        return _up(low / self._fine), -_up(-high / self._fine)
+
+    def _written(self, steps: Integers, missing: NDArray[np.bool_]) -> Any:
+        kind, fine = self.domain.kind, self._fine
+        if kind == "date":
+            return pyarrow.array(steps.astype(np.int32), pyarrow.date32(), mask=missing)
+        if kind == "timestamp":
+            return pyarrow.array(steps * 10**6, pyarrow.timestamp("us"), mask=missing)
+        if fine == 1 and not self.domain.float:
+            return pyarrow.array(steps, mask=missing)
+        digits = len(str(fine.denominator)) - 1
+        if self.domain.float or fine != Fraction(1, 10**digits):
+            return pyarrow.array(steps * float(fine), mask=missing)
+        words = np.stack([steps, steps >> 63], axis=1)  # as Arrow holds a decimal: 128 bits, the low ones first
+        made = pyarrow.Array.from_buffers(pyarrow.decimal128(38, digits), len(steps), [None, pyarrow.py_buffer(words)])
+        return pyarrow.compute.if_else(pyarrow.array(missing), None, made)
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Rows of which every column is numbered, after bounding: what an engine is asked for to count several at once.
+
+    Attributes:
+        relation: Which rows.
+        codes: Of the columns.
+        bound: What is kept of a unit; None where each row is a unit of its own.
+    """
+
+    relation: Relation
+    codes: tuple[Code, ...]
+    bound: Bound | None
+
+
+def _up(number: Fraction) -> int:
+    """The least whole number that is no less."""
+    return -((-number.numerator) // number.denominator)
