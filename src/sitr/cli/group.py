@@ -19,6 +19,7 @@ from .figures import figures
 from .init import init
 from .ledger import ledger
 from .query import query
+from .synthesize import synthesize
 from .tables import tables
 
 # The first that fits; every other error of sitr is a request that cannot be read.
@@ -54,5 +55,20 @@ def main() -> None:
     """Differential privacy with one account behind every release."""
 
 
-for command in (account, audit, budget, calibrate, demo, doctor, explain, figures, init, ledger, query, tables):
+COMMANDS = (
+    account,
+    audit,
+    budget,
+    calibrate,
+    demo,
+    doctor,
+    explain,
+    figures,
+    init,
+    ledger,
+    query,
+    synthesize,
+    tables,
+)
+for command in COMMANDS:
     main.add_command(command)

@@ -13,9 +13,9 @@ from ..query.planner import Target
 from ..query.remarks import large_delta
 from ..query.wording import rows_text
 from ..synthesis.explanation import SynthesisExplanation, explained
-from ..synthesis.plan import CELLS, SynthesisPlan, synthesis_plan
+from ..synthesis.plan import SynthesisPlan, synthesis_plan
 from ..synthesis.table import SyntheticTable
-from ..tables.codes import Coded
+from ..tables.codes import CELLS, Coded
 from ..tables.relations import Relation, private_tables, table_of
 from ..tables.tally import Tally
 from .priced import Priced, Progress
@@ -33,7 +33,6 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         database: Which one.
         relation: Which rows.
         columns: Which columns; all of them unless told, but for those that name a unit or a row.
-        discover: Columns whose values are found privately, with a part of the price.
         max_rows_per_unit: How many rows of a unit are kept at most.
         cells: Into how many cells the bounds of a number, a date or a time are cut at most.
     """
@@ -43,14 +42,12 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         database: Database,
         relation: Relation,
         columns: Sequence[str] | None = None,
-        discover: Sequence[str] = (),
         max_rows_per_unit: int | None = None,
         cells: int = CELLS,
     ) -> None:
         self.database, self.relation = database, relation
         self.options: dict[str, Any] = {
             "columns": None if columns is None else list(columns),
-            "discover": list(discover),
             "max_rows_per_unit": max_rows_per_unit,
             "cells": _validate.integer("cells", cells, 2, MOST_CELLS),
         }
@@ -62,14 +59,15 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
             epsilon: The ε of the release, together with
             delta: its δ; the declared one unless told.
         """
-        made, target = self._planned(epsilon, delta)
+        target = self.target(epsilon, delta)
+        made = self._plan(target)
         forecast, database = self.forecast(), self.database
         remarks = database.hold_to_terms() + self._remarks(made, target)
-        facts = database.facts(self.relation)
-        remaining = forecast.remaining(made.event)
+        remaining, facts = forecast.remaining(made.event), database.facts(self.relation)
+        kept = None if facts.rows is None else facts.rows * (facts.kept(made.rows_per_unit) or 1.0)
         if any(not room.admits(made.event) for room in forecast.rooms.values()):
             remarks += (f"This does not fit: {forecast.advice(target)}",)
-        return explained(made, target.delta, facts.rows, remaining, remarks)
+        return explained(made, target.delta, kept, remaining, remarks)
 
     def release(
         self,
@@ -97,8 +95,19 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
 
         Privacy: the event of the plan, under the declared adjacency; charged before a row is read (THEORY 5.1).
         """
-        made, target = self._planned(epsilon, delta)
-        return self._released(made, target, operation, purpose, progress)
+        target = self.target(epsilon, delta)
+        return self._released(self._plan(target), target, operation, purpose, progress)
+
+    def asked_before(self, *, epsilon: float, delta: float | None = None, purpose: str | None = None) -> str | None:
+        """Return the operation under which the very same was made lately: it returns that table for nothing.
+
+        Args:
+            epsilon: As for `release`.
+            delta: As for `release`.
+            purpose: As for `release`.
+        """
+        target = self.target(epsilon, delta)
+        return self._answered_as(self._plan(target), self._asked(target, purpose))
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -106,7 +115,12 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         declared = self.database.declared
         return tuple(sorted({table_of(declared, name).dataset for name in private_tables(self.relation, declared)}))
 
-    def _planned(self, epsilon: float, delta: float | None) -> tuple[SynthesisPlan, Target]:
+    def target(self, epsilon: float, delta: float | None = None) -> Target:
+        """Return what a release may cost: ε, with its δ, which is the declared one unless told.
+
+        Raises:
+            InvalidArgument: There is none.
+        """
         target = Target.of(self.database.declared, epsilon, delta, None)
         if not target.delta:
             raise InvalidArgument(
@@ -114,7 +128,7 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
                 why="its noise is Gaussian, of which no ε bounds every loss.",
                 do="pass delta=1e-6, or declare one: [privacy] delta = 1e-6.",
             )
-        return self._plan(target), target
+        return target
 
     def _plan(self, target: Target) -> SynthesisPlan:
         assert target.epsilon is not None

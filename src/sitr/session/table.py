@@ -145,21 +145,20 @@ class PrivateTable:
         self,
         columns: Sequence[str] | None = None,
         *,
-        discover: Sequence[str] = (),
         max_rows_per_unit: int | None = None,
         cells: int = CELLS,
     ) -> Synthesis:
         """Return a synthetic table to be made: `explain` says what it costs and shows, `release` makes it.
 
         Args:
-            columns: Which columns; all of them unless told, but for those that name a unit or a row.
-            discover: Columns of texts whose values are not declared, and are found with a part of the price: those that
-                enough units have. All others are as if they were missing.
+            columns: Which columns; all of them unless told, but for those that name a unit or a row. Of texts whose values
+                are not declared, those that enough units have are found with a part of the price; all others are as if
+                they were missing.
             max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told. Fewer of
                 them take less noise.
             cells: Into how many cells the bounds of a number, a date or a time are cut at most.
         """
-        return Synthesis(self.database, self.relation, columns, discover, max_rows_per_unit, cells)
+        return Synthesis(self.database, self.relation, columns, max_rows_per_unit, cells)
 
     def aggregate(self, *unnamed: Any, **aggregates: Aggregate) -> Question:
         """Return a question about all rows: `aggregate(n=sitr.count())`."""

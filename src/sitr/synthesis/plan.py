@@ -123,7 +123,6 @@ def synthesis_plan(
     epsilon: float,
     delta: float,
     columns: Sequence[str] | None = None,
-    discover: Sequence[str] = (),
     max_rows_per_unit: int | None = None,
     cells: int = CELLS,
 ) -> SynthesisPlan:
@@ -134,8 +133,8 @@ def synthesis_plan(
         declared: The declaration.
         epsilon: The ε of the release, together with
         delta: its δ.
-        columns: Which columns; all of them unless told, but for those that name a unit or a row.
-        discover: Columns whose values are found privately, with a part of the price.
+        columns: Which columns; all of them unless told, but for those that name a unit or a row. The values of texts
+            that are not declared are found privately, with a part of the price.
         max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told.
         cells: Into how many cells the bounds of a number, a date or a time are cut at most.
 
@@ -147,11 +146,13 @@ def synthesis_plan(
     """
     schema, bound = relation.schema(declared), _bound(relation, declared, max_rows_per_unit)
     names = _chosen(relation, declared, schema, columns)
-    strange = [name for name in discover if name not in names]
-    if strange:
-        raise InvalidArgument(f"discover names {strange[0]!r}, which is not among the columns.")
-    codes = tuple(_code(name, schema[name], name in discover, cells) for name in names)
-    found = _found(relation, declared, tuple(discover), bound, epsilon, delta)
+    unlisted = tuple(name for name in names if schema[name].kind == "string" and schema[name].categories is None)
+    # What is not named is as if it were missing.
+    codes = tuple(
+        Code(name, schema[name], None, (), nulls=True) if name in unlisted else Code.of(name, schema[name], cells=cells)
+        for name in names
+    )
+    found = _found(relation, declared, unlisted, bound, epsilon, delta)
     mechanism = synthesizer(
         [max(code.size, 1) for code in codes],
         epsilon=epsilon,
@@ -197,14 +198,6 @@ def _bound(relation: Relation, declared: Declaration, most: int | None) -> Bound
             f"max_rows_per_unit={most} is not in [1, {declared_most}].", do="the owner declares how many at most."
         )
     return Bound(rows=most)
-
-
-def _code(name: str, domain: Domain, discovered: bool, cells: int) -> Code:
-    if not discovered:
-        return Code.of(name, domain, cells=cells)
-    if domain.kind != "string":
-        raise InvalidArgument(f"{name} is no text.", do="values are discovered of texts; declare bounds for numbers.")
-    return Code(name, domain, None, (), nulls=True)  # what is not named is as if it were missing
 
 
 def _found(

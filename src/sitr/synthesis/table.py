@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow
@@ -26,7 +26,6 @@ from .mixture import Mixture
 from .synthesizer import MOST_ROWS, SyntheticRows
 
 FORMAT = 1
-BLOCK = 2**20  # rows that are written at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +69,17 @@ class SyntheticTable(Paid):
         """Return rows that were drawn at random as a pandas frame; see `sample`."""
         return self.sample(rows, seed=seed).to_pandas()
 
-    def to_parquet(self, path: str | Path, rows: int | None = None, *, seed: int | None = None) -> None:
+    def to_parquet(self, path: str | Path | IO[bytes], rows: int | None = None, *, seed: int | None = None) -> None:
         """Write rows that were drawn at random to a Parquet file; see `sample`."""
         pyarrow.parquet.write_table(self.sample(rows, seed=seed), path)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path | IO[bytes]) -> None:
         """Write the model to a file, as JSON: `load` reads it again, anywhere."""
-        Path(path).write_text(json.dumps(self.to_dict()), encoding="utf-8")
+        content = json.dumps(self.to_dict()).encode()
+        if isinstance(path, (str, Path)):
+            Path(path).write_bytes(content)
+        else:
+            path.write(content)
 
     @classmethod
     def load(cls, path: str | Path) -> SyntheticTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -41,30 +41,21 @@ class Code:
     nulls: bool
 
     @classmethod
-    def of(cls, name: str, domain: Domain, values: Sequence[Any] | None = None, cells: int = CELLS) -> Code:
+    def of(cls, name: str, domain: Domain, cells: int = CELLS) -> Code:
         """Return how a column is numbered.
 
         Args:
             name: Of the column.
             domain: What it holds.
-            values: Its values, where the declaration lists none.
             cells: Into how many cells bounds are cut at most.
 
         Raises:
             InvalidArgument: Neither values nor bounds of it are public.
         """
-        listed = domain.categories if values is None else tuple(values)
-        if listed is None and domain.kind == "boolean":
-            listed = (False, True)
+        listed = (False, True) if domain.kind == "boolean" else domain.categories
         if listed is not None:
             known = tuple(dict.fromkeys(value for value in listed if value is not None))
             return cls(name, domain, None, known, not domain.required)
-        if not domain.ordered:
-            raise InvalidArgument(
-                f"{name}: its values are not declared.",
-                why="values that only the rows know would tell of the rows.",
-                do="declare categories for it, or let them be found: discover=[...].",
-            )
         try:
             grid = domain.within(None, finest=cells)
         except InvalidArgument as error:

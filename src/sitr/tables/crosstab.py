@@ -67,11 +67,27 @@ class Crosstab:
 
     def counts(self, batches: Iterable[Any]) -> list[Integers]:
         """Return how many rows are in each cell of each table."""
-        found = [np.zeros(int(np.prod(shape)), dtype=np.int64) for shape in self.shapes]
+        flat = np.zeros(self.cells, dtype=np.int64)
+        found = self._split(flat)
         for batch in batches:
             for start in range(0, batch.num_rows, BLOCK):
                 self._add(found, batch.slice(start, BLOCK))
         return [counts.reshape(shape) for counts, shape in zip(found, self.shapes, strict=True)]
+
+    def sparse(self, batches: Iterable[Any]) -> tuple[Integers, Integers]:
+        """Return the cells that some row is in, of all tables one after the other, and how many are."""
+        flat = np.concatenate([table.ravel() for table in self.counts(batches)])
+        cells = np.flatnonzero(flat)
+        return cells, flat[cells]
+
+    def dense(self, cells: Integers, rows: Integers) -> list[Integers]:
+        """Return the tables that have so many rows in these cells."""
+        flat = np.zeros(self.cells, dtype=np.int64)
+        flat[cells] = rows
+        return [counts.reshape(shape) for counts, shape in zip(self._split(flat), self.shapes, strict=True)]
+
+    def _split(self, flat: Integers) -> list[Integers]:
+        return np.split(flat, np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1])
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,8 @@ from ..errors import InvalidDeclaration, MissingExtra
 from . import crosstab as counting
 from .arrow import parquet_of
 from .cells import values_of
-from .crosstab import Crosstab, Integers
+from .codes import Coded
+from .crosstab import Coder, Crosstab, Integers
 from .declaration import Declaration, Table
 from .dialect import WIDE, Value
 from .files import FILES, head_of, is_file, is_parquet, written
@@ -33,6 +35,7 @@ from .lines import END, LONGEST_LINE, MARK, NO_TEXT, QUOTE, Lines, columns_of, s
 from .origins import Origin, Seen, cluster_of, origins_of_files, path_within, refused_view
 from .source import Source, not_after_fork
 from .statement import Statement
+from .tally import Tally
 
 DEFAULT = "local[2]"
 DATABASE = "default"
@@ -252,21 +255,27 @@ class Spark(Source):
 
     def reduce(self, statement: Statement, crosstab: Crosstab) -> list[Integers]:
         """Where the rows are: each part of them is counted by a process of Python's beside it, and counts are added."""
+        return self._counted(self._frame(statement), crosstab)
+
+    def rehearse(self, tally: Tally | Coded) -> None:
+        """Also whether Python can count where the rows are: empty tables have no parts, and would not ask it."""
+        super().rehearse(tally)
+        if isinstance(tally, Coded):
+            tried = Crosstab((Coder(None, None, np.arange(1)),), ((0,),))
+            self.guarded(lambda: self._counted(self._session.range(1, numPartitions=1), tried))
+
+    @staticmethod
+    def _counted(frame: Any, crosstab: Crosstab) -> list[Integers]:
         from pyspark import cloudpickle
 
         def counted(batches: Iterator[Any]) -> Iterator[Any]:
-            flat = np.concatenate([table.ravel() for table in crosstab.counts(batches)])
-            cells = np.flatnonzero(flat)
-            yield pyarrow.record_batch({"cell": cells, "rows": flat[cells]})
+            cells, rows = crosstab.sparse(batches)
+            yield pyarrow.record_batch({"cell": cells, "rows": rows})
 
-        cloudpickle.register_pickle_by_value(counting)  # type: ignore[no-untyped-call] # sitr need not be installed where the rows are
-        found = self._frame(statement).mapInArrow(counted, "cell bigint, rows bigint").groupBy("cell").sum("rows")
-        cells, rows = (column.to_numpy() for column in found.toArrow().columns)
-        flat = np.zeros(crosstab.cells, dtype=np.int64)
-        flat[cells] = rows
-        ends = np.cumsum([int(np.prod(shape)) for shape in crosstab.shapes])[:-1]
-        tables = zip(np.split(flat, ends), crosstab.shapes, strict=True)
-        return [counts.reshape(shape) for counts, shape in tables]
+        # So that sitr need not be installed where the rows are: NumPy and Arrow are enough.
+        cloudpickle.register_pickle_by_value(counting)  # type: ignore[no-untyped-call]
+        found = frame.mapInArrow(counted, "cell bigint, rows bigint").groupBy("cell").sum("rows").toArrow()
+        return crosstab.dense(*(column.to_numpy() for column in found.columns))
 
     def _frame(self, statement: Statement) -> Any:
         self._session.sparkContext.setJobGroup(self._group, "sitr", interruptOnCancel=True)
@@ -405,6 +414,8 @@ def _session(address: str) -> Any:
         session.conf.set(name, value)
     if str(session.sparkContext.master).startswith("local"):
         session.conf.set("spark.sql.shuffle.partitions", "4")
+        if "PYSPARK_PYTHON" not in os.environ:  # the first python3 of the path may lack what this one has
+            session.sparkContext.pythonExec = sys.executable
     return session
 
 
