@@ -4,6 +4,7 @@ For each question three databases are measured: a first one, a neighbour of it, 
 count. Between the first two every measured vector stays within the reach of its plan; between the first and the third
 nothing moves at all. Whether a question is answered is the same on all three, and nothing is raised that is no refusal.
 Where the files of one database are exchanged for those of the next while they are open, no question is rehearsed.
+The rows of some questions are also numbered and counted, as a synthesis does it, and held against the same law.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ import ibis
 from sitr.errors import AccuracyWarning, EngineFailed, InvalidDeclaration, PrivacyWarning, SitrError
 from sitr.query.execution import Execution
 from sitr.query.planner import Plan
+from sitr.tables.codes import Coded
 from sitr.tables.emitter import Emitter, mixed
 from sitr.tables.source import Source
 from tests.attack.houses import House, closed, house
+from tests.attack.numbered import crosstab, moved, numbered, reach
 from tests.attack.questions import Asked, Asker
 from tests.attack.worlds import FIRST, PADDED, SECOND, World, made
 from tests.query.measured import Vector, allowed, broken, measured, moves
@@ -31,6 +34,7 @@ from tests.query.measured import Vector, allowed, broken, measured, moves
 KEY = 7
 HEARD = " The engine said: "  # what users are told stands before it
 ANSWERED = 6  # every so manieth plan is answered as well, with noise
+NUMBERED = 5  # and of every so manieth the rows are counted in several tables at once
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Report:
     by_sql: int = 0
     moved: int = 0  # plans of which something moved between neighbours,
     full: int = 0  # and those of which something moved as far as it may
+    numbered: int = 0  # tables of rows that were numbered
     exchanged: int = 0  # refusals of what reads files in the place of others
     kinds: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
@@ -106,7 +111,7 @@ def coupled() -> Iterator[None]:
 def _kept(self: Source, tally: Any, key: Any = None) -> Any:
     """The query of a tally, written once: the key is the same throughout."""
     if id(tally) not in self._queries:
-        self._queries[id(tally)] = tally, self._emitter(key).tally(tally)
+        self._queries[id(tally)] = tally, self._query(tally, key)
     return self._queries[id(tally)][1]
 
 
@@ -169,14 +174,20 @@ class Trial:
     def compare(self, opened: House, asked: list[Asked]) -> None:
         """Hold questions against the law, on the three databases of the world."""
         found: dict[tuple[str, ...], dict[int, Any]] = {}
+        declared = opened.database.declared
+        rows = [(one, numbered(one.plan.query.relation, declared)) for one in asked if one.number % NUMBERED == 0]
+        counted: list[list[Any]] = []
         for parts in (FIRST, SECOND, PADDED):
             if parts != FIRST:
                 opened.fill(self.world.database(*parts), lambda: self._exchanged(asked, opened.database.source))
             found[parts] = {one.number: self._measured(one, opened.database.source) for one in asked}
+            counted.append([self._counted(coded, opened.database.source) for _, coded in rows])
         for one in asked:
             self.report.plans += 1
             self.report.by_sql += one.by_sql
             self._held(one, *(found[parts][one.number] for parts in (FIRST, SECOND, PADDED)))
+        for (one, coded), *tables in zip(rows, *counted, strict=True):
+            self._held_numbered(one, reach(coded, declared), *tables)
 
     def _exchanged(self, asked: list[Asked], source: Source) -> None:
         """What is asked of other files than were opened is refused, before it is charged."""
@@ -242,6 +253,25 @@ class Trial:
         for one, before, after in zip(asked.plan.measurements, first, padded, strict=True):
             if moved := sum(moves(before, after)):
                 self._failed("nobody", asked, f"{one.label}: {moved} by rows that do not count")
+
+    @staticmethod
+    def _counted(coded: Coded, source: Source) -> Any:
+        """The tables of numbered rows; or what was raised."""
+        try:
+            with _no_warnings():
+                return source.count(coded, crosstab(coded), unsafe_key=KEY)
+        except Exception as error:
+            return _told(error) + HEARD + "".join(getattr(error, "__notes__", ()))
+
+    def _held_numbered(self, asked: Asked, most: int, first: Any, second: Any, padded: Any) -> None:
+        if told := [one for one in (first, second, padded) if isinstance(one, str)]:
+            self._failed("numbered", asked, " / ".join(dict.fromkeys(told)))
+            return
+        self.report.numbered += len(first)
+        if max(moved(first, second), default=0) > most:
+            self._failed("moves", asked, f"numbered rows move tables by {moved(first, second)}, and may by {most}")
+        if any(moved(first, padded)):
+            self._failed("nobody", asked, "tables of numbered rows move by rows that do not count")
 
     def _weighed(self, asked: Asked, first: list[Vector], second: list[Vector]) -> None:
         """How near to its reach a plan came: a campaign in which nothing moves finds nothing."""

@@ -30,6 +30,7 @@ def test_no_plan_moves_farther_than_its_reach_in_duckdb():
     assert report.moved > 12  # else nothing is tested,
     assert report.full > 5  # and a bound that is one too wide would not be seen
     assert report.by_sql > 5
+    assert report.numbered > 30
 
 
 def test_no_plan_moves_farther_than_its_reach_in_postgresql():

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .. import _validate
 from ..accounting import Event
 from ..errors import InvalidArgument
 from ..ledger.asked import Asked
+from ..query.facts import chosen_bound
 from ..query.planner import Target
 from ..query.remarks import large_delta
 from ..query.wording import rows_text
@@ -16,7 +19,7 @@ from ..synthesis.explanation import SynthesisExplanation, explained
 from ..synthesis.plan import SynthesisPlan, synthesis_plan
 from ..synthesis.table import SyntheticTable
 from ..tables.codes import CELLS, Coded
-from ..tables.relations import Relation, private_tables, table_of
+from ..tables.relations import Relation, has_unit, private_tables, rows_per_unit, table_of
 from ..tables.tally import Tally
 from .priced import Priced, Progress
 
@@ -33,7 +36,7 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         database: Which one.
         relation: Which rows.
         columns: Which columns; all of them unless told, but for those that name a unit or a row.
-        max_rows_per_unit: How many rows of a unit are kept at most.
+        max_rows_per_unit: How many rows of a unit are kept at most; by what is publicly known unless told.
         cells: Into how many cells the bounds of a number, a date or a time are cut at most.
     """
 
@@ -131,9 +134,20 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         return target
 
     def _plan(self, target: Target) -> SynthesisPlan:
+        if self.options["max_rows_per_unit"] is not None or not has_unit(self.relation, self.database.declared):
+            return self._plan_with(target, self.options["max_rows_per_unit"])
+        # By public facts: what is dropped of units with many rows, and noise that grows with the rows of a unit.
+        one = self._plan_with(target, 1)
+        most, facts = rows_per_unit(self.relation, self.database.declared), self.database.facts(self.relation)
+        sizes = [max(code.size, 1) for code in one.coded.codes]
+        noise = float(np.median(one.mechanism.costs.deviations(sizes)))
+        return self._plan_with(target, chosen_bound(facts, most, noise, int(np.median(sizes))).rows)
+
+    def _plan_with(self, target: Target, most: int | None) -> SynthesisPlan:
         assert target.epsilon is not None
+        options = self.options | {"max_rows_per_unit": most}
         return synthesis_plan(
-            self.relation, self.database.declared, epsilon=target.epsilon, delta=target.delta, **self.options
+            self.relation, self.database.declared, epsilon=target.epsilon, delta=target.delta, **options
         )
 
     def _event_at(self, target: Target) -> Event:

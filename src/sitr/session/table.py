@@ -151,11 +151,11 @@ class PrivateTable:
         """Return a synthetic table to be made: `explain` says what it costs and shows, `release` makes it.
 
         Args:
-            columns: Which columns; all of them unless told, but for those that name a unit or a row. Of texts whose values
-                are not declared, those that enough units have are found with a part of the price; all others are as if
-                they were missing.
-            max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told. Fewer of
-                them take less noise.
+            columns: Which columns; all of them unless told, but for those that name a unit or a row. Of texts whose
+                values are not declared, those that enough units have are found with a part of the price; all others
+                are as if they were missing.
+            max_rows_per_unit: How many rows of a unit are kept at most. More of them take more noise; unless told, the
+                number is chosen by the declared sizes.
             cells: Into how many cells the bounds of a number, a date or a time are cut at most.
         """
         return Synthesis(self.database, self.relation, columns, max_rows_per_unit, cells)

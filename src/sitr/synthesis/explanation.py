@@ -26,13 +26,13 @@ class Line(NamedTuple):
     Attributes:
         name: Of the column.
         what: How it is cut.
-        noise: What 95 % of the noise on one of its counts stays within, in rows.
+        noise: What 95 % of the noise on one of its counts stays within, in rows; None where its values are found first.
         error: About how far its shares will be from the true ones, in total variation; None where rows are not known.
     """
 
     name: str
     what: str
-    noise: float
+    noise: float | None
     error: float | None
 
 
@@ -79,8 +79,9 @@ class SynthesisExplanation:
     def _columns(self) -> list[str]:
         rows = [("column", "cut into", "noise on a count", "expected error")]
         for line in self.lines:
-            error = "not known" if line.error is None else f"{100 * min(line.error, 1):.2g} % of the rows"
-            rows.append((line.name, line.what, f"± {line.noise:,.0f} rows", error))
+            error = "not known" if line.error is None else _percent(line.error)
+            noise = "not known" if line.noise is None else f"± {line.noise:,.0f} rows"
+            rows.append((line.name, line.what, noise, error))
         widths = [max(len(row[at]) for row in rows) for at in range(4)]
         return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
@@ -162,6 +163,13 @@ def _bins(rows: float, typical: float) -> int:
 def _line(code: Code, plan: SynthesisPlan, noise: float, rows: float | None) -> Line:
     if code.name in plan.found:
         named = plan.found[code.name].selection.threshold
-        return Line(code.name, f"values that about {named:,} units have", 1.96 * noise, None)
+        return Line(code.name, f"values that about {named:,} units have", None, None)
     what = counted(code.known, "cell" if code.ordered else "value") + (" or missing" if code.nulls else "")
     return Line(code.name, what, 1.96 * noise, None if not rows else OFF * noise * code.size / rows / 2)
+
+
+def _percent(error: float) -> str:
+    """The part of the rows that is wrong, in per cent: of more than a half nothing is left to learn."""
+    if error > 0.5:
+        return "more noise than rows"
+    return f"{100 * error:.2g} % of the rows"

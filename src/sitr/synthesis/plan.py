@@ -144,7 +144,7 @@ def synthesis_plan(
     Privacy: a unit is in at most `max_rows_per_unit` of the counted rows, since the engine bounds what is kept of it;
     values are found as groups are, and the rest is one Gaussian event (`synthesizer`). Both are composed (THEORY 4.5).
     """
-    schema, bound = relation.schema(declared), _bound(relation, declared, max_rows_per_unit)
+    schema, bound = relation.schema(declared), kept_of_unit(relation, declared, max_rows_per_unit)
     names = _chosen(relation, declared, schema, columns)
     unlisted = tuple(name for name in names if schema[name].kind == "string" and schema[name].categories is None)
     # What is not named is as if it were missing.
@@ -181,7 +181,12 @@ def _chosen(
     return tuple(name for name in schema if name not in naming)
 
 
-def _bound(relation: Relation, declared: Declaration, most: int | None) -> Bound | None:
+def kept_of_unit(relation: Relation, declared: Declaration, most: int | None) -> Bound | None:
+    """Return how many rows of a unit are kept: so many, or as many as are declared; None where each row is a unit.
+
+    Raises:
+        InvalidArgument: The rows are public, or it is more than the owner declared.
+    """
     if not private_tables(relation, declared):
         raise InvalidArgument(
             "the table is public.", why="it is about nobody, and its rows may be copied.", do="copy it."

@@ -21,6 +21,7 @@ from ..errors import InvalidArgument
 from ..release import NOT_PRIVATE, Paid
 from ..tables.codes import Code
 from .bins import Levels
+from .conditions import conditioned
 from .measuring import Learnt
 from .mixture import Mixture
 from .synthesizer import MOST_ROWS, SyntheticRows
@@ -50,28 +51,49 @@ class SyntheticTable(Paid):
         """How many rows the table had, about: as many are drawn unless told."""
         return self.value.rows
 
-    def sample(self, rows: int | None = None, *, seed: int | None = None) -> Any:
+    def sample(
+        self, rows: int | None = None, *, condition: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> Any:
         """Return rows that were drawn at random, as an Arrow table; as often as one likes, for nothing.
 
         Args:
             rows: How many; as many as there were, about, unless told.
+            condition: What holds in every row, by column: a value, a list of values, None for missing, or of a number,
+                a date or a time a pair of the least and the largest. The other columns are drawn as they go with it.
             seed: To draw the same again. It makes nothing less private: the model is public.
+
+        Raises:
+            InvalidArgument: A condition names no column, or what the model has no row of.
 
         Privacy: post-processing of what was measured (THEORY 6.3).
         """
         wanted = self.rows if rows is None else _validate.integer("rows", rows, 0, MOST_ROWS)
         generator = np.random.default_rng(seed)
-        numbers = self.value.sample(wanted, seed=int(generator.integers(2**63)))
-        columns = [code.values_of(column, generator) for code, column in zip(self.codes, numbers.T, strict=True)]
+        learnt, within = self._conditioned(condition or {})
+        numbers = SyntheticRows(learnt).sample(wanted, seed=int(generator.integers(2**63)))
+        columns = [
+            code.values_of(column, generator, within.get(code.name))
+            for code, column in zip(self.codes, numbers.T, strict=True)
+        ]
         return pyarrow.table(columns, names=list(self.columns))
 
-    def to_pandas(self, rows: int | None = None, *, seed: int | None = None) -> Any:
-        """Return rows that were drawn at random as a pandas frame; see `sample`."""
-        return self.sample(rows, seed=seed).to_pandas()
+    def _conditioned(self, condition: Mapping[str, Any]) -> tuple[Learnt, dict[str, Any]]:
+        allowed, within = {}, {}
+        for name, wanted in condition.items():
+            if name not in self.columns:
+                hint = _validate.meant(str(name), self.columns)
+                raise InvalidArgument(f"there is no column {_validate.shown(name)}.", do=hint)
+            place = self.columns.index(name)
+            allowed[place], within[name] = self.codes[place].allowed(wanted)
+        return conditioned(self.value.learnt, allowed) if allowed else self.value.learnt, within
 
-    def to_parquet(self, path: str | Path | IO[bytes], rows: int | None = None, *, seed: int | None = None) -> None:
-        """Write rows that were drawn at random to a Parquet file; see `sample`."""
-        pyarrow.parquet.write_table(self.sample(rows, seed=seed), path)
+    def to_pandas(self, rows: int | None = None, **options: Any) -> Any:
+        """Return rows that were drawn at random as a pandas frame; the options are those of `sample`."""
+        return self.sample(rows, **options).to_pandas()
+
+    def to_parquet(self, path: str | Path | IO[bytes], rows: int | None = None, **options: Any) -> None:
+        """Write rows that were drawn at random to a Parquet file; the options are those of `sample`."""
+        pyarrow.parquet.write_table(self.sample(rows, **options), path)
 
     def save(self, path: str | Path | IO[bytes]) -> None:
         """Write the model to a file, as JSON: `load` reads it again, anywhere."""

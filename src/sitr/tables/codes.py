@@ -19,6 +19,7 @@ from .relations import Relation
 from .tally import Bound
 
 Integers = NDArray[np.int64]
+Within = tuple[Fraction, Fraction] | None
 CELLS = 200  # that bounds are cut into at most, unless told: finer ones cost more noise than they show
 
 
@@ -108,8 +109,13 @@ class Code:
         values = tuple(domain.read(value) for value in content["values"])
         return cls(str(content["name"]), domain, grid, values, bool(content["nulls"]))
 
-    def values_of(self, numbers: Integers, generator: np.random.Generator) -> Any:
+    def values_of(self, numbers: Integers, generator: np.random.Generator, within: Within = None) -> Any:
         """Return values in the place of numbers, as an Arrow column: inside a cell, any value is as likely as another.
+
+        Args:
+            numbers: Which.
+            generator: Draws the values.
+            within: Of a number, a date or a time, the least and the largest value that is drawn.
 
         Example:
             >>> age = Code.of("age", Domain("number", lower=0, upper=99, required=True), cells=10)
@@ -120,36 +126,61 @@ class Code:
         if self.grid is None:
             listed = pyarrow.array([*self.values, None], self._listed_type)
             return listed.take(pyarrow.array(np.minimum(numbers, self.known)))
-        steps = self._steps(np.minimum(numbers, self.known - 1), generator)
-        return self._written(steps, missing)
+        first, last = self._cells(within)
+        places = np.minimum(numbers, self.known - 1)
+        widths = np.maximum(last - first + 1, 1)  # of cells that are not drawn from, none is left
+        return self._written(first[places] + generator.integers(0, widths[places]), missing)
 
-    def _steps(self, numbers: Integers, generator: np.random.Generator) -> Integers:
-        """Steps of the column itself, or of a float a finer grid, that are counted in these cells."""
-        assert self.grid is not None
-        low, high = self._ends
-        fine, half = self._fine, self.grid.step / 2
-        first = np.array([max(low, _up((cell * self.grid.step - half) / fine)) for cell in self._cells], dtype=object)
-        last = np.array([min(high, _up((cell * self.grid.step + half) / fine) - 1) for cell in self._cells])
-        first[0], last[-1] = low, high  # what is beyond the ends is clipped to them
-        widths = (last - first + 1).astype(np.int64)
-        return np.asarray(first.astype(np.int64)[numbers] + generator.integers(0, widths[numbers]))
+    def allowed(self, wanted: Any) -> tuple[NDArray[np.bool_], Within]:
+        """Return which numbers stand for what is wanted, and between which ends values are then drawn.
 
-    @property
-    def _cells(self) -> range:
+        Args:
+            wanted: A value; a list of them; None for what is missing; or, of a number, a date or a time, a pair of the
+                least and the largest.
+
+        Raises:
+            InvalidArgument: It is none of these, or the column holds nothing like it.
+
+        Example:
+            >>> Code.of("sex", Domain("string", categories=("f", "m"))).allowed("f")[0].tolist()
+            [True, False, False]
+        """
+        found = np.zeros(self.size, dtype=bool)
+        if wanted is None:
+            found[self.known :] = True
+            return found, None
+        if self.grid is None:
+            values = wanted if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+            found[: self.known] = [value in values for value in self.values]
+            if self.nulls and None in values:
+                found[self.known] = True
+            if found.sum() < len(set(values)):
+                raise InvalidArgument(f"{self.name}: some of what is wanted is none of its values.")
+            return found, None
+        pair = wanted if isinstance(wanted, (tuple, list)) else (wanted, wanted)
+        if len(pair) != 2:
+            raise InvalidArgument(f"{self.name}: a value, or a pair of the least and the largest, is wanted.")
+        low, high = (self.domain.measure(end) for end in pair)
+        first, last = self._cells((low, high))
+        found[: self.known] = first <= last
+        return found, (low, high)
+
+    def _cells(self, within: Within) -> tuple[Integers, Integers]:
+        """The first and the last fine step of each cell: a cell outside `within` ends before it begins."""
         assert self.grid is not None
         low, high = self.grid.span
-        return range(low, high + 1)
+        fine, step = self._fine, self.grid.step
+        edges = [_up((2 * cell - 1) * step / 2 / fine) for cell in range(low, high + 2)]
+        ends = [self.domain.ends, *([within] if within is not None else [])]
+        least, most = max(_up(end / fine) for end, _ in ends), min(-_up(-end / fine) for _, end in ends)
+        edges[0], edges[-1] = min(edges[0], least), max(edges[-1], most + 1)  # what is beyond is clipped to the ends
+        first, last = np.array(edges[:-1], dtype=np.int64), np.array(edges[1:], dtype=np.int64) - 1
+        return np.maximum(first, least), np.minimum(last, most)
 
     @property
     def _fine(self) -> Fraction:
         assert self.grid is not None
         return self.grid.step / 2**10 if self.domain.float else self.domain.step
-
-    @property
-    def _ends(self) -> tuple[int, int]:
-        """The declared bounds in fine steps."""
-        low, high = self.domain.ends
-        return _up(low / self._fine), -_up(-high / self._fine)
 
     def _written(self, steps: Integers, missing: NDArray[np.bool_]) -> Any:
         kind, fine = self.domain.kind, self._fine
