@@ -175,7 +175,8 @@ class Trial:
         """Hold questions against the law, on the three databases of the world."""
         found: dict[tuple[str, ...], dict[int, Any]] = {}
         declared = opened.database.declared
-        rows = [(one, numbered(one.plan.query.relation, declared)) for one in asked if one.number % NUMBERED == 0]
+        chosen = [one for one in asked if one.number % NUMBERED == 0]
+        rows = [(one, coded) for one in chosen if (coded := numbered(one.plan.query.relation, declared)).codes]
         counted: list[list[Any]] = []
         for parts in (FIRST, SECOND, PADDED):
             if parts != FIRST:

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from sitr.cli import query
+from sitr.cli import payment
 from sitr.errors import Cancelled, EngineFailed, LedgerUnavailable
 from sitr.ledger import Ledger
 from sitr.session.database import ledger_url
@@ -30,7 +30,7 @@ def clinic(tmp_path, monkeypatch):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr(query, "on_terminal", lambda: True)
+    monkeypatch.setattr(payment, "on_terminal", lambda: True)
 
 
 def left(clinic):
@@ -247,7 +247,7 @@ def test_a_purpose_has_its_share(clinic, monkeypatch):
     asked = ("query", clinic, "-", "--epsilon", "0.5", "--yes", "--purpose", "audit", *AMINA)
     assert run(*asked, input=COUNT).exit_code == 0
     assert run(*asked, input=COUNT).exit_code == 3
-    monkeypatch.setattr(query, "on_terminal", lambda: True)
+    monkeypatch.setattr(payment, "on_terminal", lambda: True)
     result = run("query", clinic, COUNT, "--epsilon", "0.1", "--purpose", "audit", *AMINA, input="n\n")
     assert "0.500 of ε = 1 (clinic); 0.250 of ε = 0.75 (clinic/purpose/audit) left" in result.stderr
 

@@ -178,7 +178,10 @@ def _chosen(
         return tuple(columns)
     tables = [table_of(declared, name) for name in relation.tables()]
     naming = {table.unit for table in tables} | {table.row_id for table in tables}
-    return tuple(name for name in schema if name not in naming)
+    found = tuple(name for name in schema if name not in naming)
+    if not found:
+        raise InvalidArgument("there is no column but what names a unit or a row.", do="declare others.")
+    return found
 
 
 def kept_of_unit(relation: Relation, declared: Declaration, most: int | None) -> Bound | None:

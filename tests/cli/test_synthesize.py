@@ -1,0 +1,108 @@
+"""`sitr synthesize`: the bill first, then a file of rows; what is spent is in the book."""
+
+import json
+
+import pyarrow.parquet
+import pytest
+
+from sitr.cli import payment
+from sitr.synthesis.table import SyntheticTable
+from tests.cli.clinics import SECRETS, make_clinic
+from tests.cli.helpers import run, run_json
+
+ASKED = ("--epsilon", "0.5", "--analyst", "amina")
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    path = make_clinic(tmp_path)
+    declared = (tmp_path / "clinic.toml").read_text()
+    (tmp_path / "clinic.toml").write_text(declared.replace("epsilon = 1.0  # in all", "epsilon = 1.0\ndelta = 1e-6"))
+    assert run("budget", "begin", path).exit_code == 0
+    return path
+
+
+def test_the_bill_is_free(clinic):
+    result = run("synthesize", clinic, "visits", *ASKED, "--explain")
+    assert result.exit_code == 0
+    assert "This would cost ε = 0.500 at δ = 1e-08, once. Nothing has been read." in result.stdout
+    assert "diagnosis" in result.stdout
+    record = run_json("synthesize", clinic, "visits", *ASKED, "--explain")
+    assert [one["name"] for one in record["columns"]] == ["region", "diagnosis", "cost", "day"]
+    assert "synthesize" not in run("ledger", "show", "--ledger", clinic).stdout
+
+
+def test_rows_and_a_model(clinic, tmp_path):
+    rows, model = tmp_path / "visits.parquet", tmp_path / "visits.json"
+    result = run(
+        "synthesize", clinic, "visits", *ASKED, "--rows", "120", "--yes", "--out", str(rows), "--model", str(model),
+        "--operation", "first",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.split() == [str(rows), str(model)]
+    assert "charged in entry" in result.stderr
+    found = pyarrow.parquet.read_table(rows)
+    assert found.num_rows == 120
+    assert found.column_names == ["region", "diagnosis", "cost", "day"]
+    assert SyntheticTable.load(model).columns == ("region", "diagnosis", "cost", "day")
+    assert SECRETS[1] not in result.stdout + result.stderr
+    again = tmp_path / "again.parquet"
+    record = run_json(
+        "synthesize", clinic, "visits", *ASKED, "--rows", "7", "--yes", "--out", str(again), "--operation", "first"
+    )
+    assert record["kept"] is True
+    assert record["out"] == str(again)
+    assert pyarrow.parquet.read_table(again).num_rows == 7
+    shown = run("ledger", "show", "--ledger", clinic).stdout
+    assert "synthesize" in shown
+
+
+def test_someone_is_asked_and_may_say_no(clinic, tmp_path, monkeypatch):
+    rows = tmp_path / "visits.parquet"
+    refused = run("synthesize", clinic, "visits", *ASKED, "--out", str(rows), input="y\n")
+    assert refused.exit_code == 2
+    assert "--yes" in refused.stderr
+    monkeypatch.setattr(payment, "on_terminal", lambda: True)
+    no = run("synthesize", clinic, "visits", *ASKED, "--out", str(rows), input="n\n")
+    assert no.exit_code == 1
+    assert "Spend ε = 0.5 at δ = 1e-08?" in no.stderr
+    assert "Nothing was spent." in no.stderr
+    assert not rows.exists()
+    yes = run("synthesize", clinic, "visits", *ASKED, "--column", "region", "--out", str(rows), input="y\n")
+    assert yes.exit_code == 0
+    assert pyarrow.parquet.read_table(rows).column_names == ["region"]
+
+
+def test_what_does_not_fit_is_told_before_anyone_is_asked(clinic, tmp_path, monkeypatch):
+    monkeypatch.setattr(payment, "on_terminal", lambda: True)
+    much = ("--epsilon", "9", "--analyst", "amina", "--out", str(tmp_path / "rows.parquet"))
+    result = run("synthesize", clinic, "visits", *much, input="y\n")
+    assert result.exit_code == 3
+    assert "does not fit into what is left" in result.stderr
+    assert not (tmp_path / "rows.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("visits", *ASKED, "--yes"), "Say where the rows go"),
+        (("visit", *ASKED, "--explain"), "visit"),
+        (("codes", *ASKED, "--explain"), "public"),
+        (("visits", *ASKED, "--explain", "--column", "costs"), "costs"),
+        (("visits", *ASKED, "--explain", "--max-rows-per-unit", "40"), "--max-rows-per-unit"),
+    ],
+)
+def test_what_cannot_be_asked_costs_nothing(clinic, options, said):
+    result = run("synthesize", clinic, *options)
+    assert result.exit_code in (2, 4)
+    assert said in result.stderr
+
+
+def test_a_file_that_is_there_is_not_overwritten_and_nothing_spent(clinic, tmp_path):
+    (tmp_path / "rows.parquet").write_text("mine")
+    result = run("synthesize", clinic, "visits", *ASKED, "--yes", "--out", str(tmp_path / "rows.parquet"))
+    assert result.exit_code == 1
+    assert "nothing spent" in result.stderr
+    assert (tmp_path / "rows.parquet").read_text() == "mine"
+    book = run_json("ledger", "show", "--ledger", clinic)
+    assert "synthesize" not in json.dumps(book)
