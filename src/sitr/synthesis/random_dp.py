@@ -55,9 +55,13 @@ class RandomRelease:
         """False, always."""
         return False
 
+    @property
+    def notion(self) -> str:
+        """What holds of it, in words, for a book to note."""
+        return f"random DP with α = {self.alpha:.4g}, γ = {self.gamma:.3g}"
+
     def __str__(self) -> str:
-        notion = f"random DP with α = {self.alpha:.4g}, γ = {self.gamma:.3g}"
-        return f"{dict(self.value.counts)}; NOT PRIVATE: {notion}, outside every promise"
+        return f"{dict(self.value.counts)}; NOT PRIVATE: {self.notion}, outside every promise"
 
 
 class RandomDPHistogram:
