@@ -1,12 +1,18 @@
 """Ranges of ordered cells: what they cost, that nothing biases them, and that intervals hold what they say."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sitr.accounting import PureDP
+from sitr.audit import audit
+from sitr.audit.report import VIOLATION
 from sitr.errors import InvalidArgument
+from sitr.mechanisms.hierarchy import Hierarchy
+from sitr.mechanisms.randomness import SYSTEM, Seeded
 from sitr.synthesis import ranges
 from tests.synthesis.shapes import CELLS, shapes
 
@@ -25,7 +31,31 @@ def test_a_release_costs_the_pure_epsilon_under_either_relation():
     assert ranges(1000, epsilon=0.1).event == PureDP(0.1, adjacency="add_remove")
     made = ranges(1000, epsilon=0.1, adjacency="replace_one", total=5)
     assert made.event == PureDP(0.1, adjacency="replace_one")
-    assert 2 * sum(made._noise.law.rates) == sum(ranges(1000, epsilon=0.1)._noise.law.rates)
+    assert sum(ranges(1000, epsilon=0.1)._noise.law.rates) == Fraction(0.1)
+    assert 2 * sum(made._noise.law.rates) == Fraction(0.1)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=300), st.integers(0, 100))
+def test_nothing_but_the_counts_with_that_noise_leaves(counts, seed):
+    made = ranges(len(counts), epsilon=0.5)
+    law = made._noise.law
+    found = made.release(counts, unsafe_seed=seed).value
+    assert (found.noisy - counts == law.noise(Seeded(seed))[: len(counts)]).all()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("times", "caught"), [(1, False), (3, True)])
+def test_the_auditor_finds_nothing_but_a_twin_with_a_third_of_the_noise(times, caught):
+    """A row moves from the first block to the last; an honest claim is accused once in 10^9."""
+    made = ranges(20, epsilon=1.0, adjacency="replace_one", total=100)
+    rates = tuple(times * rate for rate in made._noise.law.rates)
+
+    def batch(counts, many):
+        return list(np.array(counts) + Hierarchy(20 * many, rates).noise(SYSTEM).reshape(many, 20))
+
+    inputs = [5] * 20, [6] + [5] * 18 + [4]
+    report = audit(None, *inputs, claimed=made.event, samples=40_000, confidence=1 - 1e-9, batch=batch)
+    assert (report.verdict == VIOLATION) == caught
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=300), st.booleans(), st.data())
@@ -89,11 +119,11 @@ def test_intervals_of_counts_hold_the_truth(cells, epsilon, public):
 
 
 @pytest.mark.statistical
-def test_intervals_of_a_thousand_cells_hold_the_truth():
-    """2,000 independent noises of 1,000 cells; one random range of each."""
-    made = ranges(CELLS, epsilon=0.1, adjacency="replace_one", total=0)
-    zeros = np.zeros(CELLS, dtype=np.int64)
-    low, high = some_ranges(CELLS, TRIALS, 3)
+def test_intervals_of_several_levels_hold_the_truth():
+    """2,000 independent noises of 500 cells, in blocks of 5, 25 and 125; one random range of each."""
+    made = ranges(500, epsilon=0.1, adjacency="replace_one", total=0)
+    zeros = np.zeros(500, dtype=np.int64)
+    low, high = some_ranges(500, TRIALS, 3)
     widths = made.expected_error(low, high)
     found = [made.release(zeros).value.count(*ends).estimate for ends in zip(low, high, strict=True)]
     assert (np.abs(found) <= widths).sum() >= FEWEST
