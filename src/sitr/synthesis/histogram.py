@@ -151,7 +151,7 @@ def histogram(
         raise InvalidArgument(
             f"a histogram of {math.prod(shape):,} cells is too large.",
             why=f"every cell gets noise, of {MOST_CELLS:,} at most.",
-            do="take coarser cells, or fewer columns.",
+            do="take coarser cells or fewer columns; or sparse_histogram, which counts the cells that occur.",
         )
     _validate.choice("adjacency", adjacency, ADJACENCIES)
     _validate.choice("rule", rule, ("likeliest", *RULES))

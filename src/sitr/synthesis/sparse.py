@@ -150,6 +150,6 @@ def sparse_histogram(
         >>> sorted(found.counts)
         ['cold', 'flu']
     """
-    cost = Fraction(_validate.real("epsilon", epsilon, 1e-8, 1e4))
+    cost = Fraction(_validate.real("epsilon", epsilon, 1e-7, 1e4))
     _validate.choice("adjacency", adjacency, ADJACENCIES)
     return PrivateSparseHistogram(cost, delta, adjacency, public_total(total, adjacency))
