@@ -106,7 +106,7 @@ def test_the_program_of_the_readme_runs_on_what_the_demo_leaves(tmp_path, monkey
     assert names["r"].value["region"] == ["north", "south", "east", "west"]
 
 
-@pytest.mark.parametrize("name", ["accounting", "mechanisms"])
+@pytest.mark.parametrize("name", ["accounting", "mechanisms", "synthesis"])
 def test_the_programs_of_a_guide_print_what_it_says(name, capsys):
     """A comment behind `print` that begins with a number or a truth value is what is printed."""
     for text in blocks("python", ROOT / "docs" / f"{name}.md"):

@@ -130,3 +130,12 @@ def test_what_is_kept_for_delta_has_a_line_of_its_own():
     _, _, marks = texts(figure)
     assert sorted(mark.split(":")[0] for mark in marks) == ["δ part", "ε part"]
     assert panel.get_ylabel() == "budget left (% of the limit at the time)"
+
+
+def test_what_left_outside_the_promise_is_said_under_the_axes():
+    ledger = Ledger.open("memory://")
+    ledger.create_budget("clinic", Budget(epsilon=1.0))
+    ledger.note_outside("clinic", "a histogram", notion="random DP with α = 1, γ = 0.04", reason="a study")
+    _, under, _ = texts(draw_burn_down(ledger.statement("clinic")))
+    assert "OUTSIDE THE PROMISE: a histogram, noted on " in under
+    assert "random DP with α = 1, γ = 0.04; a study" in under.replace("\n    ", " ")

@@ -18,7 +18,7 @@ from .words import speaking_options
 if TYPE_CHECKING:
     from ..ledger import Budget, Ledger, Statement
 
-HOW = ("raised", "replaced", "redeclared")  # a promise was changed
+HOW = ("raised", "replaced", "redeclared", "outside")  # a promise was changed, or something left without one
 PICTURES = (".svg", ".png")
 
 
@@ -296,6 +296,7 @@ def _record(statement: Statement) -> dict[str, Any]:
         "claimed": statement.claimed,
         "block": statement.block,
         "releases": [line.to_dict() for line in statement.releases],
+        "outside": [one._asdict() for one in statement.outside],
         "ledger": statement.ledger,
         "head": head_record(statement.head),
     }
@@ -305,9 +306,10 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
     from ..ledger.change import WORDS, is_change
     from ..ledger.meaning import unit_words
 
-    changed: dict[str, dict[str, list[dict[str, str]]]] = {kind: defaultdict(list) for kind in WORDS}
+    kinds = WORDS | {"outside": "outside"}
+    changed: dict[str, dict[str, list[dict[str, str]]]] = {kind: defaultdict(list) for kind in kinds}
     for entry in book.entries():
-        if is_change(entry):
+        if is_change(entry) or entry.kind == "outside":
             about = {"at": entry.at, "reason": entry.record.get("reason", "")}
             changed[entry.kind][str(entry.record.get("name"))].append(about)
     records, budgets = [], book.budgets()
@@ -316,8 +318,8 @@ def _budget_records(book: Ledger) -> list[dict[str, Any]]:
         dataset, holder = named(name)
         spent, left = book.spent(dataset, **holder), book.remaining(dataset, **holder)
         about = {"name": name, "budget": dataclasses.asdict(promise), "promise": promise.made_to(units[name])}
-        of = {"raise": name, "replace": name, "declare": dataset}
-        changes = {how: changed[kind][of[kind]] for kind, how in WORDS.items()}
+        of = {"raise": name, "replace": name, "declare": dataset, "outside": dataset}
+        changes = {how: changed[kind][of[kind]] for kind, how in kinds.items()}
         records.append({**about, "spent": spent._asdict(), "remaining": left._asdict(), **changes})
     return records
 

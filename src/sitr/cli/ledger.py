@@ -61,8 +61,8 @@ def ledger() -> None:
 def show(last: int, raw: bool, which: Named, anchor: Path | None, as_json: bool) -> None:
     """Say which book this is, where it ends, and what was asked last.
 
-    There is a line for each release: when, who, what for, the question, its price, and what was left after it. An
-    analyst of a book in PostgreSQL sees her own.
+    There is a line for each release: when, who, what for, the question, its price, and what was left after it. What
+    left outside the promise is among them. An analyst of a book in PostgreSQL sees her own.
     """
     with open_book(which, anchor) as book:
         head = book.head
@@ -311,6 +311,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "start": lambda record: "",
     "commit": lambda record: f"{record['bytes']} bytes of {record['media']}",
     "refund": lambda record: str(record["reason"]),
+    "outside": lambda record: f"{record['name']}: {record['what']} ({record['notion']}; {record['reason']})",
 }
 
 

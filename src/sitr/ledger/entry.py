@@ -25,8 +25,9 @@ LONGEST_BODY = 2**20  # bytes
 DEEPEST_BODY = 50  # levels of JSON
 LONGEST_NUMBER = 250  # digits
 
-# What may happen. `open` is the first entry; an operation is reserved, started and committed, or refunded.
-KINDS = ("open", "migrate", "budget", "raise", "replace", "declare", "reserve", "start", "commit", "refund")
+# What may happen. `open` is the first entry; an operation is reserved, started and committed, or refunded; what is
+# `outside` is charged to nothing.
+KINDS = ("open", "migrate", "budget", "raise", "replace", "declare", "reserve", "start", "commit", "refund", "outside")
 
 
 class Head(NamedTuple):

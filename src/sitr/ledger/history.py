@@ -16,6 +16,7 @@ from .entry import BEFORE_ALL, Entry, Head
 from .journal import Line, line_of
 from .left import lacks_delta, more_text, shares_text
 from .meaning import Meaning
+from .outside import Outside
 from .refusal import least_noise
 from .replay import Replay, event_of
 from .standing import Standing
@@ -114,9 +115,15 @@ class History:
             block=block,
             ledger=ledger,
             head=self._head,
+            outside=tuple(self._outside()),
             points=tuple(self.points),
             releases=tuple(self._releases()),
         )
+
+    def _outside(self) -> Iterator[Outside]:
+        """What left of the dataset outside its promise."""
+        found = map(Outside.of, self._replay.outside)
+        return (one for one in found if one.dataset == self.name.partition("/")[0])
 
     def _more(self, standing: Standing) -> str:
         """How many more like the last release fit, in words."""

@@ -12,6 +12,7 @@ from ..errors import SitrError
 from .asked import Asked
 from .entry import Entry
 from .left import shares_text
+from .outside import STAMP, Outside
 from .replay import Fault, Replay, event_of
 
 STATES = {"reserve": "reserved", "start": "started", "commit": "committed", "refund": "refunded"}
@@ -27,7 +28,7 @@ class Line:
         at: When.
         analyst: Who asked.
         operation: Its id.
-        state: "reserved", "started", "committed" or "refunded".
+        state: "reserved", "started", "committed" or "refunded"; or "outside", of what no promise covers.
         purpose: What for; empty where none was said.
         datasets: Who paid.
         question: What was asked; for a charge by hand, and in old entries, the event.
@@ -66,7 +67,9 @@ class Line:
 
     @property
     def short(self) -> str:
-        """The question in a line of its own, and whether it has no answer."""
+        """The question in a line of its own, and whether it has no answer, or is covered by no promise."""
+        if self.state == "outside":
+            return shortened(f"{STAMP}: {self.question}", LONGEST)
         why = f": {shortened(self.refunded, LONGEST)}" if self.refunded else ""
         ended = "" if self.state == "committed" else f" ({self.state}{why})"
         return f"{shortened(' '.join(self.question.split()), LONGEST)}{ended}"
@@ -103,7 +106,7 @@ class Journal:
 
     def __init__(self, *, whole: bool) -> None:
         self._replay = Replay() if whole else None
-        self._reserved: dict[str, Entry] = {}
+        self._shown: dict[str | int, Entry] = {}  # by operation; what is outside has none, and goes by its place
         self._states: dict[str, str] = {}
         self._left: dict[str, dict[str, str]] = {}
         self._refunded: dict[str, str] = {}
@@ -115,11 +118,13 @@ class Journal:
                 self._replay.apply(entry)
             except Fault:
                 self._replay = None  # from here on, what was left is not known
+        if entry.kind == "outside":
+            self._shown[entry.seq] = entry
         if entry.operation is None or entry.kind not in STATES:
             return
         self._states[entry.operation] = STATES[entry.kind]
         if entry.kind == "reserve":
-            self._reserved[entry.operation] = entry
+            self._shown[entry.operation] = entry
             self._left[entry.operation] = self._shares(entry)
         elif entry.kind == "refund":
             self._refunded[entry.operation] = str(_record(entry).get("reason", ""))
@@ -127,11 +132,14 @@ class Journal:
             self._left[entry.operation] = _texts(entry)
 
     def lines(self) -> list[Line]:
-        """Return the releases, in their order."""
-        return [
-            replace(line_of(entry, self._states[name], self._left[name]), refunded=self._refunded.get(name, ""))
-            for name, entry in self._reserved.items()
-        ]
+        """Return the releases, in their order, and among them what left outside the promise."""
+        return [self._line(name, entry) for name, entry in self._shown.items()]
+
+    def _line(self, name: str | int, entry: Entry) -> Line:
+        if isinstance(name, int):
+            return _outside_line(entry)
+        line = line_of(entry, self._states[name], self._left[name])
+        return replace(line, refunded=self._refunded.get(name, ""))
 
     def _shares(self, entry: Entry) -> dict[str, str]:
         if self._replay is None:
@@ -156,6 +164,16 @@ def line_of(entry: Entry, state: str, left: Mapping[str, str]) -> Line:
         asked=asked,
         left=left,
     )
+
+
+def _outside_line(entry: Entry) -> Line:
+    """What left outside the promise, as a line among releases."""
+    try:
+        found = Outside.of(entry)
+    except SitrError:  # of a book that was tampered with
+        found = Outside(entry.seq, entry.at, "", "cannot be read", "", "sitr ledger verify", entry.analyst)
+    question = f"{found.what} ({found.notion}; {found.reason})"
+    return Line(entry.seq, entry.at, entry.analyst or "", "", "outside", "", (found.dataset,), question, None, {})
 
 
 def journal(entries: Iterable[Entry], *, whole: bool = True) -> list[Line]:

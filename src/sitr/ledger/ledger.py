@@ -23,6 +23,7 @@ from .grant import Grant
 from .history import History
 from .journal import Line, journal
 from .opening import open_book
+from .outside import note_outside
 from .promise import make_promise, raise_promise
 from .reason import check_reason
 from .refund import refund
@@ -500,6 +501,36 @@ class Ledger:
         """
         operation, reason = _validate.name("operation", operation), check_reason(reason)
         self._marked(refund(self.store, operation, reason))
+
+    def note_outside(self, dataset: str, what: str, *, notion: str, reason: str, analyst: str | None = None) -> None:
+        """Write down, as an owner, what left of a dataset that its promise does not cover; nothing is charged.
+
+        Every statement, list and picture of the dataset shows it from then on, as outside the promise.
+
+        Args:
+            dataset: Of whose people it was made.
+            what: What left, in a line.
+            notion: What holds of it in place of the promise, in a line: "random DP with α = 1, γ = 0.04".
+            reason: Why it was made.
+            analyst: By whom.
+
+        Raises:
+            UnknownName: The dataset has no budget.
+
+        Privacy: what is noted here protects nobody in the sense of the promise. It is no event, and has no price that a
+            budget could pay.
+
+        Example:
+            >>> ledger = Ledger.open("memory://")
+            >>> ledger.create_budget("clinic", Budget(epsilon=1.0))
+            >>> about = {"notion": "random DP with α = 1, γ = 0.04", "reason": "for a study"}
+            >>> ledger.note_outside("clinic", "a histogram of diagnoses", **about)
+            >>> print(ledger.statement("clinic").outside[0].what, ledger.remaining("clinic").value)
+            a histogram of diagnoses 1.0
+        """
+        name = key(dataset)
+        self._budgets.total(name)
+        self._marked(note_outside(self.store, name, what, notion, reason, analyst))
 
     # Evidence
 

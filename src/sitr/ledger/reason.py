@@ -19,8 +19,25 @@ def check_reason(text: Any) -> str:
         >>> check_reason("second wave")
         'second wave'
     """
+    return check_line("a reason", text)
+
+
+def check_line(what: str, text: Any) -> str:
+    """Return a line that every report can show.
+
+    Args:
+        what: What it is, for the error.
+        text: The line.
+
+    Raises:
+        InvalidArgument: It is none.
+
+    Example:
+        >>> check_line("a notion", "random DP")
+        'random DP'
+    """
     if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > LONGEST_REASON:
         raise InvalidArgument(
-            f"a reason is a line of up to {LONGEST_REASON} characters.", why="every report shows it.", do="Shorten it."
+            f"{what} is a line of up to {LONGEST_REASON} characters.", why="every report shows it.", do="Shorten it."
         )
     return text

@@ -131,6 +131,7 @@ class Replay:
         self.accounts: dict[str, Account] = {}
         self.operations: dict[str, Operation] = {}
         self.terms: dict[tuple[str, str], Recorded] = {}
+        self.outside: list[Entry] = []
         self._recount = recount
 
     @classmethod
@@ -276,6 +277,14 @@ class Replay:
             raise Fault("it changes what the promise depends on, and gives no reason")
         self.terms[now.dataset, now.declaration] = Recorded(record)
 
+    def _outside(self, entry: Entry, record: dict[str, Any]) -> None:
+        """Something left that no promise covers: no budget changes."""
+        self.outside.append(entry)
+        if record["name"] not in self.accounts or "/" in record["name"]:
+            raise Fault(f"there is no dataset {record['name']!r} with a budget")
+        if entry.operation is not None or not all(_is_line(record[name]) for name in ("what", "notion", "reason")):
+            raise Fault("it does not say what left, by which notion and why, or belongs to an operation")
+
     def _reserve(self, entry: Entry, record: dict[str, Any]) -> None:
         operation = _named(entry)
         if operation in self.operations:
@@ -345,6 +354,10 @@ class Replay:
 def _check_paid(charge: Charge, keeper: Keeper, event: dict[str, Any]) -> None:
     if not keeper.filter.accepts(event_of(event), charge.units):
         raise Fault(f"it charges {charge.name!r} less than its event costs")
+
+
+def _is_line(text: Any) -> bool:
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _is_unit(units: Any) -> bool:

@@ -12,6 +12,7 @@ from .change import Change
 from .entry import Head
 from .journal import Line
 from .left import NO_GROUPS, amount_text
+from .outside import Outside
 from .standing import Amount
 
 SHOWN = 5  # releases of a statement; the book has all
@@ -69,6 +70,7 @@ class Statement:
         block: The block that `event` is of, where blocks count apart.
         ledger: The id of the book.
         head: Its end, which fixes all of it.
+        outside: What left of the dataset that no promise covers.
         points: What was left after everything that changed it, for a picture.
         releases: What was charged to it, a line for each.
 
@@ -103,6 +105,7 @@ class Statement:
     block: str | None
     ledger: str
     head: Head
+    outside: tuple[Outside, ...]
     points: tuple[Point, ...]
     releases: tuple[Line, ...]
 
@@ -131,6 +134,7 @@ class Statement:
         rows += [("declared", f"in {name}, version {version}, on {at[:10]}") for name, version, at in self.declared]
         rows += [(change.verb, change.text) for change in self.changes]
         full = f": {NO_GROUPS}" if self.no_groups else ""
+        rows += [("OUTSIDE", f"the promise, and paid for by nothing: {one}") for one in self.outside]
         rows += [("spent", amount_text(self.spent, spent=True))]
         rows += [("left", f"{amount_text(self.remaining, spent=False)}{full}")]
         rows.append(("fits", self.more or (f"one {self.fits}" if self.fits else "nothing any more")))

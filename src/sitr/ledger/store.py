@@ -259,6 +259,11 @@ class Store(ABC):
                 raise Stale
             return self._append(connection, "declare", None, None, body)
 
+    def note_outside(self, body: str, analyst: str | None) -> Entry:
+        """Write down what left outside every promise; nothing is charged."""
+        with self.transaction() as connection:
+            return self._append(connection, "outside", None, analyst, body)
+
     def refund(self, operation: str, body: str, charges: Sequence[Charge]) -> Entry:
         """Give back what an operation was charged that never started.
 

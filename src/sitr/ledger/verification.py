@@ -34,7 +34,7 @@ class Verification:
         anchored: How far an anchor vouches for it.
         spent: What every budget has used, worked out again, as a share of its limit: (cost, δ-parts) of the filter
             that has the most left.
-        remarks: What is odd but breaks nothing, such as a clock that was set back.
+        remarks: What is odd but breaks nothing, such as a clock that was set back, or releases outside the promise.
 
     Example:
         >>> print(Verification("b7c1", True, Head(3, "9f" * 32), None, "", (), NOT_ANCHORED, {}, ()))
@@ -81,6 +81,8 @@ def verify(
         reading.wrong.append(found)
     except LedgerDamaged as error:
         reading.wrong.append(Wrong(None, error.what))
+    if outside := len(reading.replay.outside):
+        reading.remarks.insert(0, f"{outside} {'release is' if outside == 1 else 'releases are'} outside every promise")
     first = reading.wrong[0] if reading.wrong else Wrong(None, "")
     return Verification(
         ledger=ledger,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .. import _validate
 from ..display import rounded_down
 from ..ledger.change import WORDS
+from ..ledger.outside import STAMP
 from .figures import BLUE, FORMATS, GREEN, METADATA, ORANGE, STYLE, VERMILION, empty_figure, require_matplotlib
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def _under(statement: Statement, points: Sequence[Point]) -> list[str]:
     said = [f"promised on {first[0][:10]}: {first[1]}"] if statement.changes else []
     said += [f"before: {text}" for text in statement.before]
     said += [f"{number}  {change}" for number, change in enumerate(statement.changes, 1)]
+    said += [f"{STAMP}: {one}" for one in statement.outside]
     said += ["▲  refunded, since it never started"] if any(point.kind == "refund" for point in points) else []
     said.append(f"dates in UTC; head {statement.head} of ledger {statement.ledger}")
     return [line for text in said for line in textwrap.wrap(text, LINE, subsequent_indent="    ")]

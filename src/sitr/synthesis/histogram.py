@@ -93,12 +93,7 @@ class PrivateHistogram(Mechanism):
         return f"PrivateHistogram({self.event!r}, cells={self.cells})"
 
     def _checked(self, value: ArrayLike) -> Integers:
-        counts = np.asarray(value)
-        if counts.shape != self.cells or counts.dtype.kind not in "iu" or (counts < 0).any():
-            raise InvalidArgument(f"the counts are not whole numbers, none negative, of {self.cells} cells.")
-        if self.total is not None and int(counts.sum()) != self.total:
-            raise InvalidArgument("the counts do not add up to the total, which is public.")
-        return counts.astype(np.int64)
+        return counted(value, self.cells, self.total)
 
     def _drawn(self, value: Integers, source: Source | None) -> Histogram:
         noisy = value if source is None else value + self._noise.noise(source).reshape(self.cells)
@@ -156,18 +151,35 @@ def histogram(
         raise InvalidArgument(
             f"a histogram of {math.prod(shape):,} cells is too large.",
             why=f"every cell gets noise, of {MOST_CELLS:,} at most.",
-            do="take coarser cells, or fewer columns.",
+            do="take coarser cells or fewer columns; or sparse_histogram, which counts the cells that occur.",
         )
     _validate.choice("adjacency", adjacency, ADJACENCIES)
     _validate.choice("rule", rule, ("likeliest", *RULES))
-    if total is not None and adjacency == "add_remove":
+    known = public_total(total, adjacency)
+    if ordered and len(shape) > 1:
+        raise InvalidArgument("cells in several directions have no one order.", do="leave ordered out.")
+    return PrivateHistogram(shape, epsilon, adjacency, known, ordered, rule)
+
+
+def counted(value: ArrayLike, cells: tuple[int, ...], total: int | None) -> Integers:
+    """Return counts of cells, which add up to the total where that is public; or refuse them without showing them."""
+    counts = np.asarray(value)
+    if counts.shape != cells or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise InvalidArgument(f"the counts are not whole numbers, none negative, of {cells} cells.")
+    if total is not None and int(counts.sum()) != total:
+        raise InvalidArgument("the counts do not add up to the total, which is public.")
+    return counts.astype(np.int64)
+
+
+def public_total(total: int | None, adjacency: Adjacency) -> int | None:
+    """Return the number of rows, where it may be public and is given."""
+    if total is None:
+        return None
+    if adjacency == "add_remove":
         raise InvalidArgument(
             "the number of rows is private under add_remove.", do='leave total out, or take adjacency="replace_one".'
         )
-    if ordered and len(shape) > 1:
-        raise InvalidArgument("cells in several directions have no one order.", do="leave ordered out.")
-    known = None if total is None else _validate.integer("total", total, 0, MOST_ROWS)
-    return PrivateHistogram(shape, epsilon, adjacency, known, ordered, rule)
+    return _validate.integer("total", total, 0, MOST_ROWS)
 
 
 def _sequence(cells: int | Sequence[int]) -> Sequence[int]:
