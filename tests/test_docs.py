@@ -95,21 +95,27 @@ def test_the_program_of_the_guide_to_sql_is_answered(clinic, monkeypatch):
     assert 0 < len(names["answer"]) <= 4
 
 
-def test_the_program_of_the_readme_runs_on_what_the_demo_leaves(tmp_path, monkeypatch):
+def test_the_programs_of_the_readme_run_on_what_the_demo_leaves(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     demo.visit(tmp_path / "demo-output")
     names: dict[str, object] = {}
     try:
-        exec(compile(blocks("python", ROOT / "README.md")[0], "README.md", "exec"), names)
+        for text in blocks("python", ROOT / "README.md")[:2]:
+            exec(compile(text, "README.md", "exec"), names)
     finally:
         names["db"].close()
     assert names["r"].value["region"] == ["north", "south", "east", "west"]
+    assert names["table"].sample(10).num_rows == 10
 
 
 @pytest.mark.parametrize("name", ["accounting", "mechanisms", "synthesis"])
-def test_the_programs_of_a_guide_print_what_it_says(name, capsys):
+def test_the_programs_of_a_guide_print_what_it_says(name, tmp_path, monkeypatch, capsys):
     """A comment behind `print` that begins with a number or a truth value is what is printed."""
-    for text in blocks("python", ROOT / "docs" / f"{name}.md"):
+    monkeypatch.chdir(tmp_path)
+    texts = blocks("python", ROOT / "docs" / f"{name}.md")
+    if any("demo-output" in text for text in texts):
+        demo.visit(tmp_path / "demo-output")
+    for text in texts:
         exec(compile(text, f"{name}.md", "exec"), {})
         told = capsys.readouterr().out
         for said in re.findall(
@@ -120,7 +126,7 @@ def test_the_programs_of_a_guide_print_what_it_says(name, capsys):
 
 def test_the_other_programs_of_the_readme_print_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    programs = blocks("python", ROOT / "README.md")[1:]
+    programs = blocks("python", ROOT / "README.md")[2:]
     assert len(programs) == 4
     for text in programs:
         exec(compile(text, "README.md", "exec"), {})
