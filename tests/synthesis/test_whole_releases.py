@@ -18,7 +18,7 @@ MADE = synthesizer(SIZES, epsilon=0.3, delta=1e-6)
 
 @pytest.fixture
 def measured(monkeypatch):
-    """The counts that a release measures, and the rows by each column; what is learnt of it alone is left out where it takes long."""
+    """The counts that a release measures, and the rows by each column; what takes long afterwards is left out."""
     monkeypatch.setattr(Mixture, "fitted", lambda self, targets: self)
     monkeypatch.setattr(mixture, "COMPONENTS", 2)
     monkeypatch.setattr(choice, "HALVINGS", 12)

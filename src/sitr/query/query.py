@@ -23,6 +23,7 @@ from ..tables.relations import (
     Scan,
     Select,
     column_name,
+    datasets_of,
     has_unit,
     per_unit_within,
     private_tables,
@@ -145,8 +146,7 @@ class Query:
 
     def datasets(self, declared: Declaration) -> tuple[str, ...]:
         """Return the datasets whose budgets pay for it: that of every private table that it reads."""
-        names = private_tables(self.relation, declared)
-        return tuple(sorted({table_of(declared, name).dataset for name in names}))
+        return datasets_of(self.relation, declared)
 
     def keys(self, declared: Declaration) -> tuple[Key, ...]:
         """Return the keys with their public values, where there are any."""

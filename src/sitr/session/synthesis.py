@@ -19,7 +19,7 @@ from ..synthesis.explanation import SynthesisExplanation, explained
 from ..synthesis.plan import SynthesisPlan, synthesis_plan
 from ..synthesis.table import SyntheticTable
 from ..tables.codes import CELLS, Coded
-from ..tables.relations import Relation, has_unit, private_tables, rows_per_unit, table_of
+from ..tables.relations import Relation, datasets_of, has_unit, rows_per_unit
 from ..tables.tally import Tally
 from .priced import Priced, Progress
 
@@ -115,8 +115,7 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
     @property
     def datasets(self) -> tuple[str, ...]:
         """Whose budgets pay: those of every private table that is read."""
-        declared = self.database.declared
-        return tuple(sorted({table_of(declared, name).dataset for name in private_tables(self.relation, declared)}))
+        return datasets_of(self.relation, self.database.declared)
 
     def target(self, epsilon: float, delta: float | None = None) -> Target:
         """Return what a release may cost: ε, with its δ, which is the declared one unless told.

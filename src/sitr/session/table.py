@@ -27,6 +27,7 @@ from ..tables.relations import (
     require_column,
     table_of,
 )
+from .cells import Cells
 from .description import about, columns_text
 from .profile import Profile
 from .question import Question
@@ -140,6 +141,16 @@ class PrivateTable:
         `explain` says what they drop.
         """
         return Profile(self, columns)
+
+    def histogram(self, *columns: str, max_rows_per_unit: int | None = None, cells: int = CELLS) -> Cells:
+        """Return the histogram of seed 001 to be made: how many rows are in each cell of some columns, by a pure ε.
+
+        Args:
+            columns: Which. With several, there is a cell for each choice of a value, or part of the bounds, of each.
+            max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told.
+            cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+        """
+        return Cells(self.database, self.relation, columns, max_rows_per_unit, cells)
 
     def synthesize(
         self,

@@ -81,13 +81,16 @@ class PrivateHistogram(Mechanism):
         total: int | None,
         ordered: bool,
         rule: Rule | Likeliest,
+        max_rows_per_unit: int = 1,
     ) -> None:
-        moved = 2 if adjacency == "replace_one" else 1  # a row leaves one cell, and comes into another
+        # A row leaves one cell, and where it is replaced it comes into another.
+        moved = max_rows_per_unit * (2 if adjacency == "replace_one" else 1)
         length = math.prod(cells)
         self._noise = laplace(sensitivity=moved, epsilon=epsilon, integers=True, length=length, adjacency=adjacency)
         self.cells, self.total, self.ordered, self.rule = cells, total, ordered, rule
         self.scale, self.error95 = self._noise.scale, self._noise.error95
-        self.event = DiscreteLaplace(scale=self.scale, adjacency=adjacency) * moved
+        single = DiscreteLaplace(scale=self.scale, adjacency=adjacency) * moved
+        self.event = single if max_rows_per_unit == 1 else self._noise.event  # several rows may be in one cell
 
     def __repr__(self) -> str:
         return f"PrivateHistogram({self.event!r}, cells={self.cells})"
@@ -118,6 +121,7 @@ def histogram(
     total: int | None = None,
     ordered: bool = False,
     rule: Rule | Likeliest = "likeliest",
+    max_rows_per_unit: int = 1,
 ) -> PrivateHistogram:
     """Return the histogram of seed 001: noise on the count of every cell, and the result made a histogram again.
 
@@ -130,6 +134,7 @@ def histogram(
         ordered: Whether neighbouring cells may be alike, as those of a number or a date. One direction only.
         rule: "likeliest" asks what each true count may be, given all noisy ones. The others are the seed's own method,
             the nearest histogram in ℓ1, by the rules of `nearest_histogram`: "level" is the nearest in ℓ2 as well.
+        max_rows_per_unit: How many rows one unit has at most. The caller sees to it.
 
     Raises:
         InvalidArgument: A total under add_remove, where the number of rows is private; more than 10^7 cells; or an
@@ -137,7 +142,8 @@ def histogram(
 
     Privacy: one row is in one cell, so counts move by 1 in ℓ1, and by 2 where a row is replaced: discrete Laplace noise
     of scale 1/ε, or 2/ε, which is the seed's 2/(nα) in shares of n rows. Replacing moves two cells by 1 each, and is
-    charged as that: two Laplace events of half the ε (THEORY 6.1). All that follows is post-processing (THEORY 6.2).
+    charged as that: two Laplace events of half the ε (THEORY 6.1). A unit of several rows moves counts by as many, in
+    ℓ1. All that follows is post-processing (THEORY 6.2).
 
     Example:
         >>> seed = histogram(3, epsilon=1.0, adjacency="replace_one", total=120, rule="level")
@@ -158,7 +164,8 @@ def histogram(
     known = public_total(total, adjacency)
     if ordered and len(shape) > 1:
         raise InvalidArgument("cells in several directions have no one order.", do="leave ordered out.")
-    return PrivateHistogram(shape, epsilon, adjacency, known, ordered, rule)
+    rows = _validate.integer("max_rows_per_unit", max_rows_per_unit, 1, 10**6)
+    return PrivateHistogram(shape, epsilon, adjacency, known, ordered, rule, rows)
 
 
 def counted(value: ArrayLike, cells: tuple[int, ...], total: int | None) -> Integers:

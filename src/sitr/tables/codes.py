@@ -131,6 +131,20 @@ class Code:
         widths = np.maximum(last - first + 1, 1)  # of cells that are not drawn from, none is left
         return self._written(first[places] + generator.integers(0, widths[places]), missing)
 
+    def cell_texts(self) -> list[str | None]:
+        """Return what each number stands for, for people: a value, the least and the largest of a cell, or None.
+
+        Example:
+            >>> Code.of("age", Domain("number", lower=0, upper=99), cells=3).cell_texts()
+            ['0 to 16', '17 to 49', '50 to 82', '83 to 99', None]
+        """
+        missing: list[str | None] = [None] if self.nulls else []
+        if self.grid is None:
+            return [*map(str, self.values), *missing]
+        first, last = (self._written(end, np.zeros(end.size, dtype=bool)) for end in self._cells(None))
+        ends = zip(first.to_pylist(), last.to_pylist(), strict=True)
+        return [*(str(low) if low == high else f"{low} to {high}" for low, high in ends), *missing]
+
     def allowed(self, wanted: Any) -> tuple[NDArray[np.bool_], Within]:
         """Return which numbers stand for what is wanted, and between which ends values are then drawn.
 

@@ -325,6 +325,11 @@ def require_column(name: str, schema: Mapping[str, Domain]) -> Domain:
     return Column(name).domain(schema)
 
 
+def datasets_of(relation: Relation, declared: Declaration) -> tuple[str, ...]:
+    """Return the datasets whose budgets pay for a relation: that of every private table that it reads."""
+    return tuple(sorted({table_of(declared, name).dataset for name in private_tables(relation, declared)}))
+
+
 def private_tables(relation: Relation, declared: Declaration) -> tuple[str, ...]:
     """Return the private tables that a relation reads, each once."""
     return tuple(sorted({name for name in relation.tables() if not table_of(declared, name).public}))
