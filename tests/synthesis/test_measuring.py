@@ -65,6 +65,21 @@ def test_what_is_measured_moves_no_farther_than_was_paid_for(seed, epsilon, adja
     assert 0 < spent <= costs.mu**2
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("deviation", [1.8, 40.0, 3000.0])
+def test_the_noise_is_as_wide_as_it_is_said_to_be(deviation):
+    """The law above believes the deviation that it is told; what is drawn has it.
+
+    The sum of n squares over the variance is within 9 √(2n) of n but for 1e-9: Laurent and Massart's bound with
+    x = ln(2e9) gives 2 √(n x) + 2 x = 9.26 √n + 43 < 9 √(2n) for a normal law, and discrete tails are no heavier.
+    """
+    source, count = Seeded(11), 200_000
+    measuring = Measuring.__new__(Measuring)
+    measuring.source = source
+    drawn = measuring._noisy(np.zeros(count, dtype=np.int64), deviation).astype(np.float64)
+    assert abs((drawn**2).sum() / deviation**2 - count) < 9 * np.sqrt(2 * count)
+
+
 def test_a_twin_that_scores_without_noise_is_seen():
     """The law above can fail: distances that are measured with too little noise break it."""
     generator = np.random.default_rng(7)

@@ -17,7 +17,7 @@ from ..units import Adjacency
 from .grid import Grid
 from .mechanism import Mechanism
 from .randomness import Source
-from .samplers.draws import LARGEST_SCALE, LARGEST_SIGMA, discrete_gaussian, discrete_laplace
+from .samplers.draws import LARGEST_SCALE, LARGEST_SIGMA, Variance, discrete_gaussian, discrete_laplace
 from .samplers.table import Integers
 
 MOST = 1e15  # sensitivities and scales that are accepted
@@ -145,7 +145,7 @@ def gaussian(
 
     noise = above(wanted / grid.step if scale is not None else target.noise(moved, event))
     in_range(noise, 0.01, LARGEST_SIGMA)
-    variance = Fraction(noise) ** 2
+    variance = Variance(Fraction(noise) ** 2)
     error95 = math.ceil(-float(ndtri(0.025)) * noise)
     return AdditiveNoise(event(noise), grid, noise, lambda n, source: discrete_gaussian(variance, n, source), error95)
 

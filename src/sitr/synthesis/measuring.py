@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..accounting.notions import LEAST_VARIANCE, SMOOTHING, discrete_gdp
 from ..mechanisms.randomness import Source
-from ..mechanisms.samplers.draws import discrete_gaussian
+from ..mechanisms.samplers.draws import Variance, discrete_gaussian
 from .bins import Levels, held
 from .choice import Columns, Pair, Scores
 from .denoising import Spread, denoised
@@ -182,7 +182,8 @@ class Measuring:
             least *= 1.2
 
     def _noisy(self, counts: Integers, deviation: float) -> Integers:
-        return counts + discrete_gaussian(Fraction(deviation), counts.size, self.source).reshape(counts.shape)
+        variance = Variance(Fraction(deviation) ** 2)  # the sampler takes a variance, never a deviation
+        return counts + discrete_gaussian(variance, counts.size, self.source).reshape(counts.shape)
 
     def _measure_singles(self, counts: Sequence[Integers], ordered: Sequence[bool]) -> None:
         """Count each column, and all rows by all of them together."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
+from typing import NewType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from ..randomness import Source, words
 from .intervals import exp_interval
 from .laws import Coin, Digit, Normal, TwoSided
 from .table import BATCH, CHUNK, Integers, Table
+
+Variance = NewType("Variance", Fraction)  # so that nobody hands over a standard deviation
 
 DIGIT_BITS = 8
 BASE = 1 << DIGIT_BITS  # of the digits of a large discrete Laplace
@@ -95,12 +98,12 @@ def _some_laplace(scale: Fraction, count: int, source: Source) -> Integers:
     return found
 
 
-def discrete_gaussian(variance: Fraction, count: int, source: Source) -> Integers:
+def discrete_gaussian(variance: Variance, count: int, source: Source) -> Integers:
     """Return draws with P(x) ∝ e^{-x²/2 variance} on the integers (THEORY 2.4).
 
     Example:
         >>> from sitr.mechanisms.randomness import Seeded
-        >>> discrete_gaussian(Fraction(9), 6, Seeded(1))
+        >>> discrete_gaussian(Variance(Fraction(9)), 6, Seeded(1))
         array([-2,  6,  1,  6, -1,  2])
     """
     if variance <= DIRECT_SIGMA**2:
