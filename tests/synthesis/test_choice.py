@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sitr.synthesis.choice import Scores
+from sitr.synthesis.choice import WORTH, Scores
 
 PAIRS = tuple((0, other) for other in range(1, 9))
 
@@ -21,12 +21,11 @@ def test_it_costs_no_more_than_it_may(distances, cells, mu, reach):
     assert all(cells[PAIRS.index(pair)][one.level] > 0 for pair, one in chosen.items())
 
 
-def test_what_is_known_is_left_out_what_is_nearly_known_is_hardly_paid_for_and_most_is_spent():
+def test_what_is_known_well_is_left_out_and_most_is_spent():
     far = np.array([[20_000, 15_000]] * 4 + [[20, 10]] * 2 + [[-20, -30]] * 2)
     chosen = Scores(PAIRS, far, np.full((8, 2), 100.0), 1.0).chosen(0.1)
-    assert set(chosen) == set(PAIRS[:6])
+    assert set(chosen) == set(PAIRS[:4])
     assert sum(one.mu**2 for one in chosen.values()) > 0.4 * 0.1**2  # each μ is rounded down by less than √2
-    assert sum(chosen[pair].mu ** 2 for pair in PAIRS[4:6]) < 1e-3 * 0.1**2
 
 
 @given(st.floats(1e-2, 1e6), st.floats(1, 1e6), st.floats(1, 1e6))
@@ -38,11 +37,10 @@ def test_the_noise_is_what_gains_most_for_its_price(price, far, cells):
     gains = int(far) ** 2 / (int(far) + 0.4 * cells / mus) - price * mus**2
     if found:
         mu = found[PAIRS[0]].mu
-        gained = int(far) ** 2 / (int(far) + 0.4 * cells / mu) - price * mu**2
-        assert gained > 0.9 * gains.max()
+        assert int(far) ** 2 / (int(far) + 0.4 * cells / mu) - price * mu**2 > 0.9 * gains.max()
         assert spent == mu**2
     else:
-        assert gains.max() < 1e-6 * far
+        assert gains.max() < 1.1 * WORTH * far
 
 
 def test_a_level_that_shows_as_much_with_fewer_cells_is_taken():

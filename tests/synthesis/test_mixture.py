@@ -63,7 +63,7 @@ def test_it_finds_a_table_that_it_is_told_exactly():
     singles = np.concatenate([table.sum(axis=1), table.sum(axis=0)]).astype(np.float32)
     targets = Targets(levels, singles, np.full(7, 1e6, dtype=np.float32))
     targets.put(0, (0, 1), table, 1e6)
-    found = Mixture.begun(levels, singles, generator).fitted(targets, 150).tables()[0]
+    found = Mixture.begun(levels, singles, generator).fitted(targets, 150, 10.0).tables()[0]
     assert found[:3, 3:] == pytest.approx(table, abs=0.01)
 
 
@@ -75,7 +75,7 @@ def test_it_finds_what_only_three_columns_tell():
     singles = np.full(6, 0.5, dtype=np.float32)
     table = np.array([[[0.25, 0], [0, 0.25]], [[0, 0.25], [0.25, 0]]])
     targets = Targets(levels, singles, np.full(6, 1e6, dtype=np.float32), [Triple((0, 1, 2), table, 1e6)])
-    found = Mixture.begun(levels, singles, generator).fitted(targets, 150)
+    found = Mixture.begun(levels, singles, generator).fitted(targets, 150, 10.0)
     assert found.triple((0, 1, 2)) == pytest.approx(table, abs=0.02)
     assert found.tables()[0][:2, 2:4] == pytest.approx(0.25, abs=0.02)
 

@@ -16,6 +16,7 @@ Key = TypeVar("Key", bound=Columns)
 OFF = 0.8  # mean size of a normal number, in standard deviations
 SMOOTHED = 0.5  # which part of small noise is left after many tables were fitted at once
 GRID = 2  # noises that are drawn are 2^(k/GRID): few different ones, since each has a table of its own to draw from
+WORTH = 0.15  # the least part of its distance that measuring a table gains
 HALVINGS = 60
 NEWTON = 8  # steps to solve a cubic
 
@@ -38,13 +39,14 @@ class Scores(Generic[Key]):
 
     Attributes:
         tables: The columns of each.
-        distances: Noisy ones, by table and level.
+        distances: By table and level: noisy ones, less a deviation of that noise, since those that are chosen are
+            among the largest.
         cells: Of the tables; 0 where a level is not worth a table, or is the same as another.
         reach: How far a unit moves a table: noise is so much larger.
     """
 
     tables: tuple[Key, ...]
-    distances: NDArray[np.int64]
+    distances: Floats
     cells: Floats
     reach: float
 
@@ -67,11 +69,11 @@ class Scores(Generic[Key]):
         gained, where r = c/μ; its best μ solves x (1 + x)² = d³ / (2 c² price) with x = d μ / c.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            far, noise = np.maximum(self.distances, 0).astype(np.float64), OFF * SMOOTHED * self.reach * self.cells
+            far, noise = np.maximum(self.distances, 0.0), OFF * SMOOTHED * self.reach * self.cells
             mus = _solved(far**3 / (2 * price * noise**2)) * noise / far
             mus = 2.0 ** (np.floor(GRID * np.log2(mus)) / GRID)
             gains = far**2 / (far + noise / mus) - price * mus**2
-        gains = np.where((self.cells > 0) & (far > 0), gains, 0.0)
+        gains = np.where((self.cells > 0) & (far > 0) & (gains > WORTH * far), gains, 0.0)
         levels = gains.argmax(axis=1)
         rows = np.flatnonzero(gains[np.arange(len(levels)), levels] > 0)
         found = {self.tables[row]: Chosen(int(levels[row]), float(mus[row, levels[row]])) for row in rows}

@@ -22,22 +22,24 @@ from ..accounting.notions import LEAST_VARIANCE, SMOOTHING, discrete_gdp
 from ..mechanisms.randomness import Source
 from ..mechanisms.samplers.draws import Variance, discrete_gaussian
 from .bins import Levels, held
-from .choice import Columns, Pair, Scores
+from .choice import OFF, Columns, Pair, Scores
 from .denoising import Spread, denoised
 from .mixture import Mixture, Targets, Triple
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SINGLES, SCORES = 0.3, 0.06  # parts of μ²; the tables of two columns have the rest,
-TRIPLES, TRIPLE_SCORES = 0.15, 0.02  # less these, where tables of three columns are measured
-ROUNDS = 3
-STEPS = 100, 100, 150  # of the fit, by round
+SINGLES, SCORES = 0.35, 0.05  # parts of μ²; the tables of two columns have the rest,
+TRIPLES, TRIPLE_SCORES = 0.06, 0.01  # less these, where tables of three columns are measured
+ROUNDS = 4
+STEPS = 100, 100, 100, 150  # of the fit, by round
 WIDER = 2 / 3  # a column of many values gets a larger part, by this power of their number
 HELD = 3.5  # deviations of the noise on a typical cell that a bin of the finest level holds,
-FEWEST, MOST = 0.0007, 0.02  # but no smaller and no larger part of the rows
+FEWEST, MOST = 0.0007, 0.01  # but no smaller and no larger part of the rows
 LEVELS = 1.0, 3.0, 9.0  # times as many rows are in the bins of each level
 MOST_BINS = 1500  # of all columns together
+SPREAD = 1.8  # times its distance: how far a table may be from what was expected of it
+WINDOW = 20_000.0, 10.0, 100.0  # steps of the fit that are averaged: times the part in a bin, at least, at most
 COARSEST = 0.05, 0.1  # the least part of the rows in a bin of tables of three columns, and the most at which they pay
 CANDIDATES, CHOSEN = 150, 60  # tables of three columns: how many are scored, and about how many are measured
 UNKNOWN = 0.25  # of its distance: how far a table that was never measured may be from independence
@@ -148,7 +150,7 @@ class Measuring:
             for level in range(len(LEVELS))
         }
         self.held = [held(bins, share) for bins, share in zip(self.levels.bins, self.singles, strict=True)]
-        self.known: dict[tuple[Pair, int], tuple[Floats, float]] = {}
+        self.known: dict[tuple[Pair, int], tuple[Floats, Floats]] = {}
         self.triples: list[Triple] = []
 
     def learnt(self) -> Learnt:
@@ -159,10 +161,10 @@ class Measuring:
         for left, steps in zip(reversed(range(ROUNDS)), STEPS, strict=True):
             scores = self._scores(model)
             first = first or scores
-            self._measure_pairs(scores)
+            self._measure_pairs(scores, model)
             if self.with_triples and left == 0:
                 self._measure_triples(mixture)
-            mixture = mixture.fitted(self._targets(first), steps)
+            mixture = mixture.fitted(self._targets(first), steps, self._window())
             model = mixture.tables()
         return Learnt(mixture, self.singles, round(self.rows))
 
@@ -174,12 +176,17 @@ class Measuring:
     def _levels(self, coarsest: tuple[float, ...]) -> Levels:
         """Bins that hold more rows the more noise there is, and more where there would be too many of them."""
         each = self.costs.pairs(triples=self.with_triples) * math.sqrt(ROUNDS / max(len(self.pairs), 1))
-        least = min(max(HELD * self.costs.deviation(each) / self.rows, FEWEST), MOST)
+        self.noise = HELD * self.costs.deviation(each) / self.rows
+        least = min(max(self.noise, FEWEST), MOST)
         while True:
             levels = Levels.of(self.singles, (*(least * times for times in LEVELS), *coarsest))
             if levels.finest <= MOST_BINS or least > MOST:
                 return levels
             least *= 1.2
+
+    def _window(self) -> float:
+        times, least, most = WINDOW
+        return min(max(times * self.noise, least), most)
 
     def _noisy(self, counts: Integers, deviation: float) -> Integers:
         variance = Variance(Fraction(deviation) ** 2)  # the sampler takes a variance, never a deviation
@@ -215,19 +222,24 @@ class Measuring:
         expected = np.rint(self.rows * shares.astype(np.float64)).astype(np.int64)
         return int(np.abs(counts - expected).sum())
 
-    def _noisy_distances(self, distances: Integers, told: NDArray[np.bool_], *, triples: bool = False) -> Integers:
-        """Distances with noise, where they are told; 0 elsewhere."""
+    def _noisy_distances(self, distances: Integers, told: NDArray[np.bool_], *, triples: bool = False) -> Floats:
+        """Distances with noise, less its deviation, where they are told; 0 elsewhere."""
         each = self.costs.scores(triples=triples) / math.sqrt(max(int(told.sum()), 1))
-        noisy = np.zeros_like(distances)
-        noisy[told] = self._noisy(distances[told], self.costs.deviation(each * self.costs.reach / self.costs.moved))
+        deviation = self.costs.deviation(each * self.costs.reach / self.costs.moved)
+        noisy = np.zeros(distances.shape)
+        noisy[told] = self._noisy(distances[told], deviation) - deviation
         return noisy
 
-    def _measure_pairs(self, scores: Scores[Pair]) -> None:
-        """Measure what was chosen; what was measured before is averaged with it."""
+    def _measure_pairs(self, scores: Scores[Pair], model: Sequence[NDArray[np.floating]]) -> None:
+        """Measure what was chosen; what was known before is averaged with it."""
         for pair, (level, mu) in scores.chosen(self.costs.pairs(triples=self.with_triples)).items():
             deviation = self.costs.deviation(mu)
             table = self._noisy(self.counted[pair, level], deviation)
-            before, weight = self.known.get((pair, level), (np.zeros(table.shape), 0.0))
+            if (pair, level) not in self.known:
+                expected = self.rows * model[level][tuple(self.levels.slice(level, column) for column in pair)]
+                distance = float(scores.distances[self.pairs.index(pair), level])
+                self.known[pair, level] = _expected(expected.astype(np.float64), distance)
+            before, weight = self.known[pair, level]
             together = weight + deviation**-2
             self.known[pair, level] = (before * weight + table * deviation**-2) / together, together
 
@@ -276,6 +288,16 @@ class Measuring:
                 far = UNKNOWN * max(float(scores.distances[place, 0]), least)
                 targets.put(0, pair, product, self.rows**2 * product.size / far**2)
         return targets
+
+
+def _expected(table: Floats, distance: float) -> tuple[Floats, Floats]:
+    """What is expected of a table that is so far from the model, before it is measured: counts and their weights.
+
+    Its cells are spread around the model, those of many rows more than those of few, as the square root.
+    """
+    likely = np.sqrt(np.maximum(table, 1e-3))
+    spread = SPREAD * distance / OFF * likely / likely.sum()
+    return table, 1 / spread**2
 
 
 def _shares(counts: Floats) -> Floats:

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from .bins import Levels
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 COMPONENTS = 300
 RATE = 0.1
-DECAY = 0.01  # of the rate: how strongly components are drawn to what is common
+DECAY = 0.03  # of the rate: how strongly components are drawn to what is common
 START = 0.2  # spread of the first components; more of it makes up dependence where nothing was measured
-MOMENTS = 0.8, 0.9
+MOMENTUM = 0.9
 RAREST = 1e-5
 
 
@@ -58,11 +59,14 @@ class Targets:
             [np.zeros((width, width), dtype=np.float32) for width in widths] for _ in range(2)
         )
 
-    def put(self, level: int, pair: tuple[int, int], shares: NDArray[np.float64], weight: float) -> None:
+    def put(
+        self, level: int, pair: tuple[int, int], shares: NDArray[np.float64], weight: float | NDArray[np.float64]
+    ) -> None:
         """State a table of two columns at a level."""
         here, there = (self.levels.slice(level, column) for column in pair)
-        for rows, columns, table in ((here, there, shares), (there, here, shares.T)):
-            self.pairs[level][rows, columns], self.pair_weights[level][rows, columns] = table, weight
+        weights = np.broadcast_to(weight, shares.shape)
+        for rows, columns, table, by in ((here, there, shares, weights), (there, here, shares.T, weights.T)):
+            self.pairs[level][rows, columns], self.pair_weights[level][rows, columns] = table, by
 
 
 class Mixture:
@@ -94,10 +98,17 @@ class Mixture:
         table = _crossed(one, other).T @ third / np.float32(len(third))
         return np.asarray(table.reshape(one.shape[1], other.shape[1], third.shape[1]))
 
-    def fitted(self, targets: Targets, steps: int) -> Mixture:
-        """Return the mixture after steps towards the targets, each shorter than the one before: Adam on logits."""
+    def fitted(self, targets: Targets, steps: int, window: float) -> Mixture:
+        """Return the mixture after steps towards the targets, each shorter than the one before: Adam on logits.
+
+        Args:
+            targets: What it shall be like.
+            steps: How many.
+            window: Over how many steps slopes are averaged to scale a step: with a short one it goes farther, which is
+                better where there is little noise that it could fit.
+        """
         levels, logits, common = self.levels, self.logits.copy(), _common(targets.singles)
-        first, second = np.zeros_like(logits), np.zeros_like(logits)
+        first, second, memory = np.zeros_like(logits), np.zeros_like(logits), 1 - 1 / window
         for step in range(1, steps + 1):
             shares = _shares(levels, logits)
             wide = _at_all_levels(levels, shares)
@@ -107,11 +118,11 @@ class Mixture:
             for triple in targets.triples:
                 _add_slope(triple, levels, wide[-1], moved[-1])
             slope = _slope(levels, shares, moved, targets)
-            first += (1 - MOMENTS[0]) * (slope - first)
-            second += (1 - MOMENTS[1]) * (slope * slope - second)
+            first += (1 - MOMENTUM) * (slope - first)
+            second += (1 - memory) * (slope * slope - second)
             rate = RATE * (1 - (step - 1) / steps)
-            scale = np.sqrt(second / (1 - MOMENTS[1] ** step)) + 1e-12
-            logits -= (rate / (1 - MOMENTS[0] ** step)) * first / scale
+            scale = np.sqrt(second / (1 - memory**step)) + 1e-12
+            logits -= (rate / (1 - MOMENTUM**step)) * first / scale
             logits -= (rate * DECAY) * (logits - common)
         return Mixture(levels, logits)
 
