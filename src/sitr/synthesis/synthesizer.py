@@ -148,7 +148,8 @@ class Synthesizer(Mechanism):
             raise InvalidArgument(f"rows are whole numbers in {len(self.sizes)} columns.")
         if len(codes) and ((codes < 0).any() or (codes >= np.array(self.sizes)).any()):
             raise InvalidArgument("a value is none of its column's, which are counted from 0.")
-        return CodedRows(codes.astype(np.int64), self.sizes)
+        # Small types stay small: a copy in wide ones would be most of the memory. Unsigned wide ones cannot be counted.
+        return CodedRows(codes.astype(np.int64, copy=False) if codes.dtype.itemsize == 8 else codes, self.sizes)
 
     def _drawn(self, value: CodedRows, source: Source | None) -> SyntheticRows:
         assert source is not None
