@@ -22,7 +22,7 @@ def test_every_bin_holds_enough_or_is_the_only_one_of_small_values(share, least)
 @given(st.lists(shares, min_size=1, max_size=4), st.floats(0.01, 0.2))
 def test_levels_lie_inside_each_other_and_keep_what_is_counted(columns, least):
     levels = Levels.of(columns, (least, 3 * least))
-    assert levels.cells == levels.sizes.sum()
+    assert levels.finest == levels.sizes[0].sum()
     assert (levels.sizes[1] <= levels.sizes[0]).all()
     assert [lead.size for lead in levels.leads] == [levels.finest] * 2
     for one in range(len(columns)):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sitr.synthesis.choice import Scores
+from sitr.synthesis.choice import WORTH, Scores
 
 PAIRS = tuple((0, other) for other in range(1, 9))
 
@@ -22,10 +22,25 @@ def test_it_costs_no_more_than_it_may(distances, cells, mu, reach):
 
 
 def test_what_is_known_well_is_left_out_and_most_is_spent():
-    far = np.array([[20_000, 15_000]] * 4 + [[20, -30]] * 4)
+    far = np.array([[20_000, 15_000]] * 4 + [[20, 10]] * 2 + [[-20, -30]] * 2)
     chosen = Scores(PAIRS, far, np.full((8, 2), 100.0), 1.0).chosen(0.1)
     assert set(chosen) == set(PAIRS[:4])
-    assert sum(one.mu**2 for one in chosen.values()) > 0.7 * 0.1**2
+    assert sum(one.mu**2 for one in chosen.values()) > 0.4 * 0.1**2  # each μ is rounded down by less than √2
+
+
+@given(st.floats(1e-2, 1e6), st.floats(1, 1e6), st.floats(1, 1e6))
+def test_the_noise_is_what_gains_most_for_its_price(price, far, cells):
+    """Against a search on a grid: d² / (d + c/μ) less the price of μ²."""
+    scores = Scores(PAIRS[:1], np.array([[int(far)]]), np.array([[cells]]), 1.0)
+    found, spent = scores._at(price)
+    mus = 2.0 ** (np.arange(-80, 20) / 2)
+    gains = int(far) ** 2 / (int(far) + 0.4 * cells / mus) - price * mus**2
+    if found:
+        mu = found[PAIRS[0]].mu
+        assert int(far) ** 2 / (int(far) + 0.4 * cells / mu) - price * mu**2 > 0.9 * gains.max()
+        assert spent == mu**2
+    else:
+        assert gains.max() < 1.1 * WORTH * far
 
 
 def test_a_level_that_shows_as_much_with_fewer_cells_is_taken():

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sitr.synthesis import drawing
 from sitr.synthesis.bins import Levels
-from sitr.synthesis.drawing import drawn, even_counts
+from sitr.synthesis.drawing import blocks, drawn, even_counts
 from sitr.synthesis.mixture import Mixture
 
 
@@ -33,7 +34,7 @@ def test_rows_follow_the_mixture():
     binned = [bins[rows[:, column]] for column, bins in enumerate(levels.bins)]
     sizes = levels.sizes[0]
     found = np.bincount(binned[0] * sizes[1] + binned[1], minlength=sizes.prod()).reshape(sizes) / len(rows)
-    wanted = mixture.tables()[levels.slice(0, 0), levels.slice(0, 1)]
+    wanted = mixture.tables()[0][levels.slice(0, 0), levels.slice(0, 1)]
     assert np.abs(found - wanted).sum() / 2 < 0.01
     for column, bins in enumerate(levels.bins):
         inside = np.bincount(rows[:, column], minlength=singles[column].size) / len(rows)
@@ -49,3 +50,15 @@ def test_as_many_rows_as_were_asked_for(rows):
     levels = Levels.of([np.array([0.5, 0.5])], (0.0,))
     mixture = Mixture(levels, np.zeros((300, 2), dtype=np.float32))
     assert drawn(mixture, [np.array([0.5, 0.5])], rows, np.random.default_rng(4)).shape == (rows, 1)
+
+
+def test_blocks_are_the_rows_that_are_drawn_at_once(monkeypatch):
+    monkeypatch.setattr(drawing, "BLOCK", 400)
+    generator = np.random.default_rng(5)
+    singles = [generator.dirichlet(np.ones(300)), generator.dirichlet(np.ones(3))]
+    levels = Levels.of(singles, (0.02,))
+    mixture = Mixture(levels, generator.normal(0, 1, (30, levels.finest)).astype(np.float32))
+    parts = list(blocks(mixture, singles, 1000, np.random.default_rng(6)))
+    assert [len(part) for part in parts] == [400, 400, 200]
+    assert (np.concatenate(parts) == drawn(mixture, singles, 1000, np.random.default_rng(6))).all()
+    assert parts[0].dtype == np.uint16

@@ -40,12 +40,14 @@ def some_rows(generator, count):
     return np.stack([first, second, third, generator.integers(0, 3, count)], axis=1).astype(np.int64)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("epsilon", [1.0, 1000.0])
 @pytest.mark.parametrize(("adjacency", "most"), NEIGHBOURS)
-def test_what_is_measured_moves_no_farther_than_was_paid_for(seed, adjacency, most):
+def test_what_is_measured_moves_no_farther_than_was_paid_for(seed, epsilon, adjacency, most):
+    """With much to spend, tables of three columns are measured too."""
     generator = np.random.default_rng(seed)
-    costs = synthesizer(SIZES, epsilon=1.0, delta=1e-6, max_rows_per_unit=most, adjacency=adjacency).costs
-    others = some_rows(generator, 3000)
+    costs = synthesizer(SIZES, epsilon=epsilon, delta=1e-6, max_rows_per_unit=most, adjacency=adjacency).costs
+    others = some_rows(generator, 3000 if epsilon == 1 else 20_000)
     # A unit whose rows are all alike moves tables farthest.
     alike = generator.random() < 0.5
     rows = np.concatenate([some_rows(generator, 1 if alike else most) for _ in range(2)])
@@ -55,11 +57,27 @@ def test_what_is_measured_moves_no_farther_than_was_paid_for(seed, adjacency, mo
     here = transcript(one, costs)
     there = transcript(other, costs, repeats=here)
     assert len(here.counts) == len(there.counts)
+    assert here.with_triples == bool(here.triples) == (epsilon > 1)
     spent = 0.0
     for (counts, deviation), (moved, same) in zip(here.counts, there.counts, strict=True):
         assert deviation == same
         spent += float(((counts - moved) ** 2).sum()) / (deviation**2 - SMOOTHING)
     assert 0 < spent <= costs.mu**2
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("deviation", [1.8, 40.0, 3000.0])
+def test_the_noise_is_as_wide_as_it_is_said_to_be(deviation):
+    """The law above believes the deviation that it is told; what is drawn has it.
+
+    The sum of n squares over the variance is within 9 √(2n) of n but for 1e-9: Laurent and Massart's bound with
+    x = ln(2e9) gives 2 √(n x) + 2 x = 9.26 √n + 43 < 9 √(2n) for a normal law, and discrete tails are no heavier.
+    """
+    source, count = Seeded(11), 200_000
+    measuring = Measuring.__new__(Measuring)
+    measuring.source = source
+    drawn = measuring._noisy(np.zeros(count, dtype=np.int64), deviation).astype(np.float64)
+    assert abs((drawn**2).sum() / deviation**2 - count) < 9 * np.sqrt(2 * count)
 
 
 def test_a_twin_that_scores_without_noise_is_seen():

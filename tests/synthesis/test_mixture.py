@@ -5,7 +5,7 @@ import pytest
 
 from sitr.synthesis import mixture
 from sitr.synthesis.bins import Levels
-from sitr.synthesis.mixture import Mixture, Targets
+from sitr.synthesis.mixture import Mixture, Targets, Triple
 
 
 def some_targets(generator, columns=3, values=4):
@@ -16,14 +16,22 @@ def some_targets(generator, columns=3, values=4):
     for one, other, level in ((0, 1, 0), (0, 2, 1)):
         shape = tuple(levels.sizes[level][[one, other]])
         table = generator.dirichlet(np.ones(np.prod(shape))).reshape(shape)
-        targets.put(level, (one, other), table, 5.0, measured=True)
+        targets.put(level, (one, other), table, 5.0)
+    sizes = tuple(levels.sizes[-1])
+    shares = generator.dirichlet(np.ones(np.prod(sizes))).reshape(sizes)
+    targets.triples = [Triple((0, 1, 2), shares, 7.0)]
     return levels, targets
 
 
 def loss(levels, targets, logits):
     shares = mixture._shares(levels, logits)
-    tables = mixture._tables(mixture._at_all_levels(levels, shares)).astype(np.float64)
-    pairs = (targets.pair_weights * (tables - targets.pairs) ** 2).sum() / 4
+    wide = mixture._at_all_levels(levels, shares)
+    parts = zip(targets.pair_weights, map(mixture._tables, wide), targets.pairs, strict=True)
+    pairs = sum((weights * (tables - wanted) ** 2).sum() / 4 for weights, tables, wanted in parts)
+    for columns, wanted, weight in targets.triples:
+        one, other, third = (wide[-1][:, levels.slice(-1, column)] for column in columns)
+        found = np.einsum("ka,kb,kc->abc", one, other, third) / len(one)
+        pairs += weight * ((found - wanted) ** 2).sum() / 2
     return pairs + (targets.single_weights * (shares.mean(axis=0) - targets.singles) ** 2).sum() / 2
 
 
@@ -34,8 +42,11 @@ def test_the_slope_is_that_of_the_loss(monkeypatch):
     logits = generator.normal(size=(5, levels.finest))
     shares = mixture._shares(levels, logits)
     wide = mixture._at_all_levels(levels, shares)
-    pull = targets.pair_weights * (mixture._tables(wide) - targets.pairs)
-    slope = mixture._slope(levels, shares, wide @ pull, targets) / len(logits)
+    parts = zip(wide, targets.pair_weights, targets.pairs, strict=True)
+    moved = [part @ (weights * (mixture._tables(part) - wanted)) for part, weights, wanted in parts]
+    for triple in targets.triples:
+        mixture._add_slope(triple, levels, wide[-1], moved[-1])
+    slope = mixture._slope(levels, shares, moved, targets) / len(logits)
     for _ in range(20):
         place = tuple(generator.integers(0, logits.shape))
         moved = [logits.copy() for _ in range(2)]
@@ -51,9 +62,22 @@ def test_it_finds_a_table_that_it_is_told_exactly():
     levels = Levels.of([table.sum(axis=1), table.sum(axis=0)], (0.0,))
     singles = np.concatenate([table.sum(axis=1), table.sum(axis=0)]).astype(np.float32)
     targets = Targets(levels, singles, np.full(7, 1e6, dtype=np.float32))
-    targets.put(0, (0, 1), table, 1e6, measured=True)
-    found = Mixture.begun(levels, singles, generator).fitted(targets).tables()
+    targets.put(0, (0, 1), table, 1e6)
+    found = Mixture.begun(levels, singles, generator).fitted(targets, 150, 10.0).tables()[0]
     assert found[:3, 3:] == pytest.approx(table, abs=0.01)
+
+
+def test_it_finds_what_only_three_columns_tell():
+    """Of three fair coins the third says whether the others agree: every pair is independent."""
+    generator = np.random.default_rng(4)
+    shares = [np.full(2, 0.5)] * 3
+    levels = Levels.of(shares, (0.0, 0.0))
+    singles = np.full(6, 0.5, dtype=np.float32)
+    table = np.array([[[0.25, 0], [0, 0.25]], [[0, 0.25], [0.25, 0]]])
+    targets = Targets(levels, singles, np.full(6, 1e6, dtype=np.float32), [Triple((0, 1, 2), table, 1e6)])
+    found = Mixture.begun(levels, singles, generator).fitted(targets, 150, 10.0)
+    assert found.triple((0, 1, 2)) == pytest.approx(table, abs=0.02)
+    assert found.tables()[0][:2, 2:4] == pytest.approx(0.25, abs=0.02)
 
 
 def test_what_is_common_is_where_it_begins():

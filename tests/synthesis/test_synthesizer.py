@@ -70,17 +70,48 @@ def test_rows_can_be_drawn_without_end_and_again():
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_no_rows_and_one_row_give_an_answer(rows):
+@pytest.mark.parametrize("epsilon", [0.001, 1.0, 1000.0])
+def test_no_rows_and_one_row_give_an_answer(rows, epsilon):
     real, sizes = dependent_rows(10)
-    found = synthesizer(sizes, epsilon=1.0, delta=1e-6).release(real[:rows], unsafe_seed=5).value
-    assert found.sample(100).shape == (100, 3)
+    found = synthesizer(sizes, epsilon=epsilon, delta=1e-6).release(real[:rows], unsafe_seed=5).value
+    assert found.rows >= 1
+    drawn = found.sample(100)
+    assert drawn.shape == (100, 3)
+    assert (drawn < np.array(sizes)).all()
 
 
-def test_one_column_and_columns_of_one_value_give_an_answer():
-    for sizes in ([6], [1, 1], [1, 5]):
-        rows = np.zeros((500, len(sizes)), dtype=int)
-        found = synthesizer(sizes, epsilon=1.0, delta=1e-6).release(rows, unsafe_seed=6).value
-        assert found.sample(50).shape == (50, len(sizes))
+@pytest.mark.parametrize("sizes", [[6], [1], [1, 1], [1, 5], [1, 1, 1], [1, 1, 1, 4]])
+@pytest.mark.parametrize("epsilon", [1.0, 1000.0])
+def test_one_column_and_columns_of_one_value_give_an_answer(sizes, epsilon):
+    """With many rows and much to spend, tables of three columns are looked for too, where there are none."""
+    rows = np.zeros((20_000, len(sizes)), dtype=int)
+    found = synthesizer(sizes, epsilon=epsilon, delta=1e-6).release(rows, unsafe_seed=6).value
+    drawn = found.sample(1000)
+    assert drawn.shape == (1000, len(sizes))
+    assert (drawn == 0).mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint64, np.int64])
+def test_the_type_of_the_numbers_does_not_matter(kind):
+    real, sizes = dependent_rows(500)
+    made = synthesizer(sizes, epsilon=1.0, delta=1e-6)
+    found = [made.release(rows, unsafe_seed=7).value.sample(seed=7) for rows in (real, real.astype(kind))]
+    assert (found[0] == found[1]).all()
+
+
+def test_blocks_are_what_is_sampled():
+    real, sizes = dependent_rows(500)
+    found = synthesizer(sizes, epsilon=1.0, delta=1e-6).release(real, unsafe_seed=8).value
+    assert (np.concatenate(list(found.blocks(300, seed=1))) == found.sample(300, seed=1)).all()
+
+
+def test_what_only_three_columns_tell_is_learnt_where_rows_carry_it():
+    """Of three coins the third says whether the others agree; who knows pairs only is right half of the time."""
+    generator = np.random.default_rng(9)
+    coins = generator.integers(0, 2, (100_000, 2))
+    rows = np.column_stack([coins, coins[:, 0] ^ coins[:, 1], generator.integers(0, 5, 100_000)])
+    found = synthesizer([2, 2, 2, 5], epsilon=3.0, delta=1e-6).release(rows, unsafe_seed=9).value.sample(20_000, seed=9)
+    assert ((found[:, 0] ^ found[:, 1]) == found[:, 2]).mean() > 0.8
 
 
 @pytest.mark.parametrize(

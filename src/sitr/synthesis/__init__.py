@@ -3,11 +3,13 @@
 from .histogram import Histogram, PrivateHistogram, histogram
 from .random_dp import RandomDPHistogram, RandomRelease, random_dp_histogram
 from .ranges import Estimated, PrivateRanges, Ranges, ranges
+from .rules import Determines, Rules
 from .sparse import OTHER, PrivateSparseHistogram, SparseHistogram, sparse_histogram
 from .synthesizer import Synthesizer, SyntheticRows, synthesizer
 
 __all__ = [
     "OTHER",
+    "Determines",
     "Estimated",
     "Histogram",
     "PrivateHistogram",
@@ -16,6 +18,7 @@ __all__ = [
     "RandomDPHistogram",
     "RandomRelease",
     "Ranges",
+    "Rules",
     "SparseHistogram",
     "Synthesizer",
     "SyntheticRows",

@@ -48,7 +48,7 @@ def held(bins: Integers, shares: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Levels:
-    """The bins of all columns at all levels, in one long row: level after level, column after column.
+    """The bins of all columns at all levels: of each level one long row, column after column.
 
     Args:
         bins: Of each column, the bin of each value at the finest level.
@@ -74,18 +74,12 @@ class Levels:
     @cached_property
     def starts(self) -> Integers:
         """Where the bins of each column begin, by level."""
-        ends = np.cumsum(self.sizes.ravel())
-        return (ends - self.sizes.ravel()).reshape(self.sizes.shape)
+        return np.cumsum(self.sizes, axis=1) - self.sizes
 
     @property
     def finest(self) -> int:
         """How many bins there are at the finest level."""
         return int(self.sizes[0].sum())
-
-    @property
-    def cells(self) -> int:
-        """How many there are at all levels."""
-        return int(self.sizes.sum())
 
     @cached_property
     def owners(self) -> Integers:
@@ -94,13 +88,12 @@ class Levels:
 
     @cached_property
     def leads(self) -> list[Integers]:
-        """Of each level, where each finest bin is in the long row."""
-        there = [np.arange(self.finest)]
-        for level, columns in enumerate(self.coarser, start=1):
-            there.append(
-                np.concatenate([start + bins for start, bins in zip(self.starts[level], columns, strict=True)])
-            )
-        return there
+        """Of each level, where each finest bin is in its row."""
+        coarser = [
+            np.concatenate([start + bins for start, bins in zip(starts, columns, strict=True)])
+            for starts, columns in zip(self.starts[1:], self.coarser, strict=True)
+        ]
+        return [np.arange(self.finest), *coarser]
 
     @cached_property
     def gathered(self) -> list[tuple[Integers, Integers]]:
@@ -112,7 +105,7 @@ class Levels:
         return found
 
     def slice(self, level: int, column: int) -> slice:
-        """Where a column is in the long row."""
+        """Where a column is in the row of a level."""
         start = int(self.starts[level, column])
         return slice(start, start + int(self.sizes[level, column]))
 

@@ -134,9 +134,7 @@ class CellExplanation:
         ]
         if self.rows:
             wrong = 100 * min(made.scale * math.prod(made.cells) / self.rows / 2, 1)
-            lines.append(
-                f"All of it together would put {wrong:.2g} % of the rows into wrong cells; less is left."
-            )
+            lines.append(f"All of it together would put {wrong:.2g} % of the rows into wrong cells; less is left.")
         if self.plan.coded.bound is not None:
             lines.append(f"Of a unit, {counted(self.plan.coded.bound.rows or 1, 'row')} at most will be counted.")
         lines += [f"budget {name}: {left} left, {after} after this." for name, (left, after) in self.remaining.items()]

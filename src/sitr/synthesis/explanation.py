@@ -10,14 +10,13 @@ from typing import NamedTuple
 from ..accounting import Bracket
 from ..display import counted, reckoned, rounded_up, scientific
 from ..tables.codes import Code
-from .measuring import COARSER, FEWEST, HELD, MOST, ROUNDS
+from .measuring import FEWEST, HELD, MOST, MOST_BINS, ROUNDS, STEPS
+from .mixture import COMPONENTS
 from .plan import SynthesisPlan
 
 OFF = math.sqrt(2 / math.pi)  # mean size of a normal number, in standard deviations
 COUNTING = 6e-9  # seconds for a row and a table of two columns, on one core of a small machine
-FITTING = 2e-9  # seconds for a step, a component and two bins
-STEPS = 600
-COMPONENTS = 300
+FITTING = 1e-10  # seconds for a step, a component and two bins
 
 
 class Line(NamedTuple):
@@ -135,13 +134,13 @@ def explained(
     sizes = [code.size for code in codes]
     deviations = [float(one) for one in costs.deviations(sizes)]
     pairs = len(codes) * (len(codes) - 1) // 2
-    typical = costs.deviation(costs.pairs * math.sqrt(ROUNDS / max(pairs, 1)))
+    typical = costs.deviation(costs.pairs(triples=False) * math.sqrt(ROUNDS / max(pairs, 1)))
     bins = seconds = megabytes = None
     if rows:
         bins = tuple(min(size, _bins(rows, typical)) for size in sizes)
-        wide = sum(bins) * (1 + 1 / COARSER)
-        seconds = COUNTING * rows * (pairs + len(codes)) + FITTING * ROUNDS * STEPS * COMPONENTS * wide**2 / 100
-        megabytes = (8 * sum(bins) ** 2 / 2 + 5 * 4 * wide**2 + 4 * 4 * COMPONENTS * wide) / 2**20 + 50
+        wide = min(sum(bins), MOST_BINS)
+        seconds = COUNTING * rows * (pairs + 2 * len(codes)) + FITTING * sum(STEPS) * COMPONENTS * wide**2
+        megabytes = (8 * wide**2 + 6 * 4 * wide**2 + 6 * 4 * COMPONENTS * wide) / 2**20 + 50
     return SynthesisExplanation(
         plan=plan,
         epsilon=plan.event.epsilon(delta=delta),

@@ -1,8 +1,9 @@
 """The measurements behind a synthetic table: all of them Gaussian, on whole numbers, and so one Gaussian event.
 
-Three parts of a fixed μ are spent: on the counts of each column; on how far each table of two columns is from what is
-known so far; and on the tables that are chosen by that. Which tables, and how noisy, is chosen from what was measured
-before, but what each part costs is fixed before anything is read.
+Parts of a fixed μ are spent on the counts of each column, and then in rounds: on how far each table of two columns is
+from what is known so far, and on the tables that are chosen by that. Where there are enough rows, the last round does
+the same with tables of three columns. Which tables, and how noisy, is chosen from what was measured before, but the
+parts add up to the same μ whatever is chosen.
 """
 
 from __future__ import annotations
@@ -21,19 +22,26 @@ from ..accounting.notions import LEAST_VARIANCE, SMOOTHING, discrete_gdp
 from ..mechanisms.randomness import Source
 from ..mechanisms.samplers.draws import Variance, discrete_gaussian
 from .bins import Levels, held
-from .choice import Pair, Scores
+from .choice import OFF, Columns, Pair, Scores
 from .denoising import Spread, denoised
-from .mixture import Mixture, Targets
+from .mixture import Mixture, Targets, Triple
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SINGLES, SCORES = 0.3, 0.06  # parts of μ²; the tables of two columns have the rest
-ROUNDS = 2
+SINGLES, SCORES = 0.35, 0.05  # parts of μ²; the tables of two columns have the rest,
+TRIPLES, TRIPLE_SCORES = 0.06, 0.01  # less these, where tables of three columns are measured
+ROUNDS = 4
+STEPS = 100, 100, 100, 150  # of the fit, by round
 WIDER = 2 / 3  # a column of many values gets a larger part, by this power of their number
-HELD = 14.0  # deviations of the noise on a typical cell that a bin holds,
-FEWEST, MOST = 0.002, 0.05  # but no smaller and no larger part of the rows
-COARSER = 3.0  # times as many rows are in the bins of the second level
+HELD = 3.5  # deviations of the noise on a typical cell that a bin of the finest level holds,
+FEWEST, MOST = 0.0007, 0.01  # but no smaller and no larger part of the rows
+LEVELS = 1.0, 3.0, 9.0  # times as many rows are in the bins of each level
+MOST_BINS = 1500  # of all columns together
+SPREAD = 1.8  # times its distance: how far a table may be from what was expected of it
+WINDOW = 20_000.0, 10.0, 100.0  # steps of the fit that are averaged: times the part in a bin, at least, at most
+COARSEST = 0.05, 0.1  # the least part of the rows in a bin of tables of three columns, and the most at which they pay
+CANDIDATES, CHOSEN = 150, 60  # tables of three columns: how many are scored, and about how many are measured
 UNKNOWN = 0.25  # of its distance: how far a table that was never measured may be from independence
 
 
@@ -46,6 +54,9 @@ class Counter(Protocol):
 
     def pairs(self, bins: Sequence[Integers]) -> Mapping[Pair, Integers]:
         """Return how many rows are in each two bins of each two columns."""
+
+    def tables(self, groups: Sequence[Columns], bins: Sequence[Integers]) -> Mapping[Columns, Integers]:
+        """Return how many rows are in each bins of each group of columns: an axis for each."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +78,19 @@ class Costs:
         """What the counts of all columns cost."""
         return self.mu * math.sqrt(SINGLES)
 
-    @property
-    def scores(self) -> float:
-        """What the distances of one round cost."""
-        return self.mu * math.sqrt(SCORES / ROUNDS)
+    def scores(self, *, triples: bool) -> float:
+        """Return what the distances of one round cost; those of three columns, of the round that has them."""
+        return self.mu * math.sqrt(TRIPLE_SCORES if triples else SCORES / ROUNDS)
+
+    def pairs(self, *, triples: bool) -> float:
+        """Return what the tables of two columns of one round cost, with or without such of three besides."""
+        rest = 1 - SINGLES - SCORES - (TRIPLES + TRIPLE_SCORES if triples else 0)
+        return self.mu * math.sqrt(rest / ROUNDS)
 
     @property
-    def pairs(self) -> float:
-        """What the tables of one round cost."""
-        return self.mu * math.sqrt((1 - SINGLES - SCORES) / ROUNDS)
+    def triples(self) -> float:
+        """What the tables of three columns cost, where they are measured."""
+        return self.mu * math.sqrt(TRIPLES)
 
     def deviation(self, mu: float) -> float:
         """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5)."""
@@ -89,8 +104,9 @@ class Costs:
 
     def outside(self, columns: int) -> float:
         """Return the probability that some noise is not what passes for Gaussian, over all that a unit moves."""
-        pairs = columns * (columns - 1) // 2
-        moved = (columns + ROUNDS * pairs) * math.ceil(self.reach**2) + 2 * ROUNDS * pairs * math.ceil(self.moved**2)
+        pairs, triples = math.comb(columns, 2), min(math.comb(columns, 3), CANDIDATES)
+        tables, distances = columns + ROUNDS * pairs + triples, len(LEVELS) * ROUNDS * pairs + triples
+        moved = tables * math.ceil(self.reach**2) + distances * math.ceil(self.moved**2)
         return moved * discrete_gdp(math.sqrt(LEAST_VARIANCE) * (1 + 2.0**-40), 1)[1]
 
 
@@ -128,33 +144,56 @@ class Measuring:
         source: Source,
         generator: np.random.Generator,
     ) -> None:
-        self.costs, self.source = costs, source
+        self.counter, self.costs, self.source, self.generator = counter, costs, source, generator
         self.pairs = tuple(combinations(range(len(ordered)), 2))
         self._measure_singles(counter.singles(), ordered)
-        typical = costs.deviation(costs.pairs * math.sqrt(ROUNDS / max(len(self.pairs), 1)))
-        least = min(max(HELD * typical / self.rows, FEWEST), MOST)
-        self.levels = Levels.of(self.singles, (least, COARSER * least))
-        finest, depth = counter.pairs(self.levels.bins), len(self.levels.sizes)
+        coarsest = self._coarsest()
+        self.with_triples = len(ordered) > 2 and coarsest <= COARSEST[1]
+        self.levels = self._levels((coarsest,) if self.with_triples else ())
+        finest = counter.pairs(self.levels.bins)
         self.counted = {
             (pair, level): self.levels.merged(finest[pair], level, *pair)
             for pair in self.pairs
-            for level in range(depth)
+            for level in range(len(LEVELS))
         }
         self.held = [held(bins, share) for bins, share in zip(self.levels.bins, self.singles, strict=True)]
-        self.known: dict[tuple[Pair, int], tuple[Floats, float]] = {}
-        self.generator = generator
+        self.known: dict[tuple[Pair, int], tuple[Floats, Floats]] = {}
+        self.triples: list[Triple] = []
 
     def learnt(self) -> Learnt:
-        """Choose tables, measure them and fit the mixture to all that is known, twice."""
+        """Choose tables, measure them and fit the mixture to all that is known, some times over."""
         mixture = Mixture.begun(self.levels, np.concatenate(self.held).astype(np.float32), self.generator)
-        model, first = _independent(self.levels, self.held), None
-        for _ in range(ROUNDS):
+        model: Sequence[NDArray[np.floating]] = _independent(self.levels, self.held)
+        first = None
+        for left, steps in zip(reversed(range(ROUNDS)), STEPS, strict=True):
             scores = self._scores(model)
             first = first or scores
-            self._measure_pairs(scores)
-            mixture = mixture.fitted(self._targets(first))
-            model = mixture.tables().astype(np.float64)
+            self._measure_pairs(scores, model)
+            if self.with_triples and left == 0:
+                self._measure_triples(mixture)
+            mixture = mixture.fitted(self._targets(first), steps, self._window())
+            model = mixture.tables()
         return Learnt(mixture, self.singles, round(self.rows))
+
+    def _coarsest(self) -> float:
+        """The part of the rows in bins of tables of three columns, so that a typical cell holds a deviation."""
+        noise = self.costs.deviation(self.costs.triples / math.sqrt(CHOSEN))
+        return max(math.cbrt(noise / self.rows), COARSEST[0])
+
+    def _levels(self, coarsest: tuple[float, ...]) -> Levels:
+        """Bins that hold more rows the more noise there is, and more where there would be too many of them."""
+        each = self.costs.pairs(triples=self.with_triples) * math.sqrt(ROUNDS / max(len(self.pairs), 1))
+        self.noise = HELD * self.costs.deviation(each) / self.rows
+        least = min(max(self.noise, FEWEST), MOST)
+        while True:
+            levels = Levels.of(self.singles, (*(least * times for times in LEVELS), *coarsest))
+            if levels.finest <= MOST_BINS or least > MOST:
+                return levels
+            least *= 1.2
+
+    def _window(self) -> float:
+        times, least, most = WINDOW
+        return min(max(times * self.noise, least), most)
 
     def _noisy(self, counts: Integers, deviation: float) -> Integers:
         variance = Variance(Fraction(deviation) ** 2)  # the sampler takes a variance, never a deviation
@@ -171,56 +210,106 @@ class Measuring:
             for one, noise, in_order in zip(noisy, self.deviations, ordered, strict=True)
         ]
 
-    def _scores(self, model: Floats) -> Scores:
+    def _scores(self, model: Sequence[NDArray[np.floating]]) -> Scores[Pair]:
         """How far each table is from the model: a distance moves no farther than the table does in ℓ1."""
-        levels, costs = self.levels, self.costs
-        shape = len(self.pairs), len(levels.sizes)
+        levels, shape = self.levels, (len(self.pairs), len(LEVELS))
         distances, cells = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         for place, pair in enumerate(self.pairs):
-            for level, sizes in enumerate(levels.sizes):
-                expected = np.rint(self.rows * model[tuple(levels.slice(level, column) for column in pair)])
-                distances[place, level] = np.abs(self.counted[pair, level] - expected.astype(np.int64)).sum()
-                same = level > 0 and (sizes[[*pair]] == levels.sizes[level - 1][[*pair]]).all()
-                cells[place, level] = 0 if same or sizes[[*pair]].min() < 2 else sizes[[*pair]].prod()
-        each = costs.scores / math.sqrt(max(distances.size, 1)) * costs.reach / costs.moved
-        return Scores(self.pairs, self._noisy(distances, costs.deviation(each)), cells, costs.reach)
+            for level, sizes in enumerate(levels.sizes[: len(LEVELS), list(pair)]):
+                same = level > 0 and (sizes == levels.sizes[level - 1, list(pair)]).all()
+                if not same and sizes.min() > 1:
+                    expected = model[level][tuple(levels.slice(level, column) for column in pair)]
+                    distances[place, level] = self._distance(self.counted[pair, level], expected)
+                    cells[place, level] = sizes.prod()
+        return Scores(self.pairs, self._noisy_distances(distances, cells > 0), cells, self.costs.reach)
 
-    def _measure_pairs(self, scores: Scores) -> None:
-        """Measure what was chosen; what was measured before is averaged with it."""
-        for pair, (level, mu) in scores.chosen(self.costs.pairs).items():
+    def _distance(self, counts: Integers, shares: NDArray[np.floating]) -> int:
+        expected = np.rint(self.rows * shares.astype(np.float64)).astype(np.int64)
+        return int(np.abs(counts - expected).sum())
+
+    def _noisy_distances(self, distances: Integers, told: NDArray[np.bool_], *, triples: bool = False) -> Floats:
+        """Distances with noise, less its deviation, where they are told; 0 elsewhere."""
+        each = self.costs.scores(triples=triples) / math.sqrt(max(int(told.sum()), 1))
+        deviation = self.costs.deviation(each * self.costs.reach / self.costs.moved)
+        noisy = np.zeros(distances.shape)
+        noisy[told] = self._noisy(distances[told], deviation) - deviation
+        return noisy
+
+    def _measure_pairs(self, scores: Scores[Pair], model: Sequence[NDArray[np.floating]]) -> None:
+        """Measure what was chosen; what was known before is averaged with it."""
+        for pair, (level, mu) in scores.chosen(self.costs.pairs(triples=self.with_triples)).items():
             deviation = self.costs.deviation(mu)
             table = self._noisy(self.counted[pair, level], deviation)
-            before, weight = self.known.get((pair, level), (np.zeros(table.shape), 0.0))
+            if (pair, level) not in self.known:
+                expected = self.rows * model[level][tuple(self.levels.slice(level, column) for column in pair)]
+                distance = float(scores.distances[self.pairs.index(pair), level])
+                self.known[pair, level] = _expected(expected.astype(np.float64), distance)
+            before, weight = self.known[pair, level]
             together = weight + deviation**-2
             self.known[pair, level] = (before * weight + table * deviation**-2) / together, together
 
-    def _targets(self, scores: Scores) -> Targets:
+    def _measure_triples(self, mixture: Mixture) -> None:
+        """Measure tables of three columns that the mixture does not tell."""
+        levels, candidates = self.levels, self._candidates(mixture)
+        coarsest = [coarser[bins] for coarser, bins in zip(levels.coarser[-1], levels.bins, strict=True)]
+        counted = self.counter.tables(candidates, coarsest)
+        distances = np.array([self._distance(counted[one], mixture.triple(one)) for one in candidates], dtype=np.int64)
+        noisy = self._noisy_distances(distances, np.full(distances.shape, fill_value=True), triples=True)
+        farthest = np.argsort(-noisy)[:CHOSEN]
+        tables = tuple(candidates[place] for place in farthest)
+        cells = np.array([counted[one].size for one in tables], dtype=np.float64)
+        scores = Scores(tables, noisy[farthest, np.newaxis], cells[:, np.newaxis], self.costs.reach)
+        for columns, (_, mu) in scores.chosen(self.costs.triples).items():
+            deviation = self.costs.deviation(mu)
+            table = self._noisy(counted[columns], deviation)
+            self.triples.append(Triple(columns, (table / self.rows).astype(np.float32), (self.rows / deviation) ** 2))
+
+    def _candidates(self, mixture: Mixture) -> list[Columns]:
+        """Three columns each, of which the mixture has most dependence in pairs: chosen for nothing."""
+        levels, tables = self.levels, mixture.tables()[-1].astype(np.float64)
+        singles = np.concatenate([held(*one) for one in zip(levels.coarser[-1], self.held, strict=True)])
+        starts = levels.starts[-1]
+        far = np.abs(tables - np.outer(singles, singles))
+        far = np.add.reduceat(np.add.reduceat(far, starts, axis=0), starts, axis=1)
+        told = [column for column, size in enumerate(levels.sizes[-1]) if size > 1]
+        found = sorted(combinations(told, 3), key=lambda one: -sum(far[pair] for pair in combinations(one, 2)))
+        return list(found[:CANDIDATES])
+
+    def _targets(self, scores: Scores[Pair]) -> Targets:
         """All that is known, as shares; tables that were never measured are drawn to independence, weakly."""
         weights = [
             (self.rows / noise) ** 2 / np.bincount(bins)
             for noise, bins in zip(self.deviations, self.levels.bins, strict=True)
         ]
         singles, single_weights = (np.concatenate(parts).astype(np.float32) for parts in (self.held, weights))
-        targets = Targets(self.levels, singles, single_weights)
+        targets = Targets(self.levels, singles, single_weights, self.triples)
         for (pair, level), (table, weight) in self.known.items():
-            targets.put(level, pair, table / self.rows, self.rows**2 * weight, measured=True)
+            targets.put(level, pair, table / self.rows, self.rows**2 * weight)
         measured = {pair for pair, _ in self.known}
-        least = 2 * self.costs.moved * math.sqrt(scores.distances.size) / self.costs.scores
+        least = 2 * self.costs.moved * math.sqrt(scores.distances.size) / self.costs.scores(triples=False)
         for place, pair in enumerate(self.pairs):
             if pair not in measured:
                 product = np.outer(self.held[pair[0]], self.held[pair[1]])
                 far = UNKNOWN * max(float(scores.distances[place, 0]), least)
-                targets.put(0, pair, product, self.rows**2 * product.size / far**2, measured=False)
+                targets.put(0, pair, product, self.rows**2 * product.size / far**2)
         return targets
+
+
+def _expected(table: Floats, distance: float) -> tuple[Floats, Floats]:
+    """What is expected of a table that is so far from the model, before it is measured: counts and their weights.
+
+    Its cells are spread around the model, those of many rows more than those of few, as the square root.
+    """
+    likely = np.sqrt(np.maximum(table, 1e-3))
+    spread = SPREAD * distance / OFF * likely / likely.sum()
+    return table, 1 / spread**2
 
 
 def _shares(counts: Floats) -> Floats:
     return counts / counts.sum() if counts.any() else np.full(counts.size, 1 / counts.size)
 
 
-def _independent(levels: Levels, shares: Sequence[Floats]) -> Floats:
-    """The tables of independent columns, at all levels."""
-    row = [*shares]
-    for columns in levels.coarser:
-        row += [held(bins, share) for bins, share in zip(columns, shares, strict=True)]
-    return np.outer(np.concatenate(row), np.concatenate(row))
+def _independent(levels: Levels, shares: Sequence[Floats]) -> list[Floats]:
+    """The tables of independent columns, by level."""
+    coarser = [[held(bins, share) for bins, share in zip(columns, shares, strict=True)] for columns in levels.coarser]
+    return [np.outer(row, row) for row in map(np.concatenate, [shares, *coarser])]

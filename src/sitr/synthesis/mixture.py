@@ -6,7 +6,9 @@ two products of matrices a step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +16,21 @@ from numpy.typing import NDArray
 from .bins import Levels
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 COMPONENTS = 300
-MOST_STEPS = 600
-COOLING = 60  # steps of a falling rate at the end
 RATE = 0.1
-DECAY = 0.01  # of the rate: how strongly components are drawn to what is common
+DECAY = 0.03  # of the rate: how strongly components are drawn to what is common
 START = 0.2  # spread of the first components; more of it makes up dependence where nothing was measured
-LOOK = 5  # steps between two looks at how well it fits
-MOMENTS = 0.9, 0.99
+MOMENTUM = 0.9
 RAREST = 1e-5
+
+
+class Triple(NamedTuple):
+    """A table of three columns, at the coarsest level: shares, with one weight."""
+
+    columns: tuple[int, ...]
+    shares: Floats
+    weight: float
 
 
 @dataclass
@@ -33,33 +41,32 @@ class Targets:
         levels: The bins.
         singles: Of each finest bin.
         single_weights: Theirs.
-        pairs: Of each two bins of different columns, at one level.
+        pairs: By level, of each two bins of different columns.
         pair_weights: Theirs; 0 where nothing is known.
-        measured: 1 where a pair was measured, and 0 where it is only drawn to independence.
-        cells: How many cells were measured.
+        triples: Tables of three columns, at the coarsest level.
     """
 
     levels: Levels
     singles: Floats
     single_weights: Floats
-    pairs: Floats = field(init=False)
-    pair_weights: Floats = field(init=False)
-    measured: Floats = field(init=False)
-    cells: int = 0
+    triples: Sequence[Triple] = ()
+    pairs: list[Floats] = field(init=False)
+    pair_weights: list[Floats] = field(init=False)
 
     def __post_init__(self) -> None:
-        shape = self.levels.cells, self.levels.cells
-        self.pairs, self.pair_weights, self.measured = (np.zeros(shape, dtype=np.float32) for _ in range(3))
+        widths = self.levels.sizes.sum(axis=1)
+        self.pairs, self.pair_weights = (
+            [np.zeros((width, width), dtype=np.float32) for width in widths] for _ in range(2)
+        )
 
     def put(
-        self, level: int, pair: tuple[int, int], shares: NDArray[np.float64], weight: float, *, measured: bool
+        self, level: int, pair: tuple[int, int], shares: NDArray[np.float64], weight: float | NDArray[np.float64]
     ) -> None:
         """State a table of two columns at a level."""
         here, there = (self.levels.slice(level, column) for column in pair)
-        for rows, columns, table in ((here, there, shares), (there, here, shares.T)):
-            self.pairs[rows, columns], self.pair_weights[rows, columns] = table, weight
-            self.measured[rows, columns] = measured
-        self.cells += shares.size if measured else 0
+        weights = np.broadcast_to(weight, shares.shape)
+        for rows, columns, table, by in ((here, there, shares, weights), (there, here, shares.T, weights.T)):
+            self.pairs[level][rows, columns], self.pair_weights[level][rows, columns] = table, by
 
 
 class Mixture:
@@ -73,6 +80,7 @@ class Mixture:
     def __init__(self, levels: Levels, logits: Floats) -> None:
         self.levels, self.logits = levels, logits
         self.shares = _shares(levels, logits)
+        self._by_level = _at_all_levels(levels, self.shares)
 
     @classmethod
     def begun(cls, levels: Levels, singles: Floats, generator: np.random.Generator) -> Mixture:
@@ -80,40 +88,43 @@ class Mixture:
         spread = generator.normal(0, START, (COMPONENTS, levels.finest))
         return cls(levels, _common(singles) + spread.astype(np.float32))
 
-    def tables(self) -> Floats:
-        """Return the shares of each two bins at every level; those of one column, and of two levels, mean nothing."""
-        return _tables(_at_all_levels(self.levels, self.shares))
+    def tables(self) -> list[Floats]:
+        """Return, by level, the shares of each two bins; those of one column mean nothing."""
+        return [_tables(shares) for shares in self._by_level]
 
-    def fitted(self, targets: Targets) -> Mixture:
-        """Return the mixture after steps towards the targets, until it fits them as well as their noise lets it.
+    def triple(self, columns: tuple[int, ...]) -> Floats:
+        """Return the shares of each three bins of three columns, at the coarsest level."""
+        one, other, third = (self._by_level[-1][:, self.levels.slice(-1, column)] for column in columns)
+        table = _crossed(one, other).T @ third / np.float32(len(third))
+        return np.asarray(table.reshape(one.shape[1], other.shape[1], third.shape[1]))
 
-        Adam on logits. It fits where the weighted squares of what is measured add up to no more than their number;
-        then the rate falls, and it stops: more steps would fit the noise.
+    def fitted(self, targets: Targets, steps: int, window: float) -> Mixture:
+        """Return the mixture after steps towards the targets, each shorter than the one before: Adam on logits.
+
+        Args:
+            targets: What it shall be like.
+            steps: How many.
+            window: Over how many steps slopes are averaged to scale a step: with a short one it goes farther, which is
+                better where there is little noise that it could fit.
         """
         levels, logits, common = self.levels, self.logits.copy(), _common(targets.singles)
-        first, second = np.zeros_like(logits), np.zeros_like(logits)
-        step, end = 0, MOST_STEPS
-        while step < end:
-            step += 1
+        first, second, memory = np.zeros_like(logits), np.zeros_like(logits), 1 - 1 / window
+        for step in range(1, steps + 1):
             shares = _shares(levels, logits)
             wide = _at_all_levels(levels, shares)
-            off = _tables(wide) - targets.pairs
-            pull = targets.pair_weights * off
-            if end == MOST_STEPS and step % LOOK == 0 and _fits(pull, off, targets):
-                end = min(step + COOLING, MOST_STEPS)
-            slope = _slope(levels, shares, wide @ pull, targets)
-            first += (1 - MOMENTS[0]) * (slope - first)
-            second += (1 - MOMENTS[1]) * (slope * slope - second)
-            rate = RATE * min(1.0, max((end - step) / COOLING, 0.02))
-            scale = np.sqrt(second / (1 - MOMENTS[1] ** step)) + 1e-12
-            logits -= (rate / (1 - MOMENTS[0] ** step)) * first / scale
+            off = [_tables(part) - table for part, table in zip(wide, targets.pairs, strict=True)]
+            pull = [weight * part for weight, part in zip(targets.pair_weights, off, strict=True)]
+            moved = [part @ by for part, by in zip(wide, pull, strict=True)]
+            for triple in targets.triples:
+                _add_slope(triple, levels, wide[-1], moved[-1])
+            slope = _slope(levels, shares, moved, targets)
+            first += (1 - MOMENTUM) * (slope - first)
+            second += (1 - memory) * (slope * slope - second)
+            rate = RATE * (1 - (step - 1) / steps)
+            scale = np.sqrt(second / (1 - memory**step)) + 1e-12
+            logits -= (rate / (1 - MOMENTUM**step)) * first / scale
             logits -= (rate * DECAY) * (logits - common)
         return Mixture(levels, logits)
-
-
-def _fits(pull: Floats, off: Floats, targets: Targets) -> bool:
-    """Each pair of columns stands in the matrix twice."""
-    return float(np.einsum("ij,ij,ij->", pull, off, targets.measured)) <= 2 * targets.cells
 
 
 def _common(singles: Floats) -> Floats:
@@ -128,17 +139,34 @@ def _shares(levels: Levels, logits: Floats) -> Floats:
     return raised
 
 
-def _at_all_levels(levels: Levels, shares: Floats) -> Floats:
-    coarser = [np.add.reduceat(shares[:, order], starts, axis=1) for order, starts in levels.gathered]
-    return np.concatenate([shares, *coarser], axis=1)
+def _at_all_levels(levels: Levels, shares: Floats) -> list[Floats]:
+    return [shares, *(np.add.reduceat(shares[:, order], starts, axis=1) for order, starts in levels.gathered)]
 
 
-def _tables(wide: Floats) -> Floats:
-    return np.asarray((wide.T @ wide) / np.float32(len(wide)), dtype=np.float32)
+def _tables(shares: Floats) -> Floats:
+    return np.asarray((shares.T @ shares) / np.float32(len(shares)), dtype=np.float32)
 
 
-def _slope(levels: Levels, shares: Floats, wide: Floats, targets: Targets) -> Floats:
+def _crossed(one: Floats, other: Floats) -> Floats:
+    return (one[:, :, np.newaxis] * other[:, np.newaxis, :]).reshape(len(one), -1)
+
+
+def _add_slope(triple: Triple, levels: Levels, coarsest: Floats, moved: Floats) -> None:
+    """Add the slope of one table of three columns to that of all bins of its level."""
+    places = [levels.slice(-1, column) for column in triple.columns]
+    one, other, third = (coarsest[:, place] for place in places)
+    both = _crossed(one, other)
+    off = both.T @ third / np.float32(len(third)) - triple.shares.reshape(both.shape[1], -1)
+    pull = np.float32(triple.weight) * off
+    moved[:, places[2]] += both @ pull
+    back = (third @ pull.T).reshape(len(one), one.shape[1], other.shape[1])
+    moved[:, places[0]] += np.einsum("kij,kj->ki", back, other)
+    moved[:, places[1]] += np.einsum("kij,ki->kj", back, one)
+
+
+def _slope(levels: Levels, shares: Floats, by_level: list[Floats], targets: Targets) -> Floats:
     """By how much each logit raises what is to be made small."""
     single = targets.single_weights * (shares.mean(axis=0) - targets.singles)
-    slope = sum((wide[:, lead] for lead in levels.leads), np.broadcast_to(single, shares.shape)) * shares
+    parts = (part[:, lead] for part, lead in zip(by_level, levels.leads, strict=True))
+    slope = sum(parts, np.broadcast_to(single, shares.shape)) * shares
     return slope - shares * np.add.reduceat(slope, levels.starts[0], axis=1)[:, levels.owners]

@@ -22,7 +22,7 @@ from ..tables.expressions import Column
 from ..tables.relations import Relation, has_unit, private_tables, require_column, rows_per_unit, table_of
 from ..tables.source import Source
 from ..tables.tally import Bound, Key, Tally
-from .choice import Pair
+from .choice import Columns, Pair
 from .synthesizer import Synthesizer, synthesizer
 from .table import SyntheticTable
 
@@ -66,11 +66,16 @@ class EngineRows:
 
     def pairs(self, bins: Sequence[Integers]) -> Mapping[Pair, Integers]:
         """Return how many rows are in each two bins of each two columns."""
+        pairs = tuple(combinations(range(len(bins)), 2))
+        return dict(zip(pairs, self._counted(pairs, bins), strict=True))
+
+    def tables(self, groups: Sequence[Columns], bins: Sequence[Integers]) -> Mapping[Columns, Integers]:
+        """Return how many rows are in each bins of each group of columns."""
+        return dict(zip(groups, self._counted(tuple(groups), bins), strict=True))
+
+    def _counted(self, groups: tuple[Columns, ...], bins: Sequence[Integers]) -> list[Integers]:
         coders = tuple(code.coder(one) for code, one in zip(self.coded.codes, bins, strict=True))
-        pairs = tuple(combinations(range(len(coders)), 2))
-        if not pairs:
-            return {}
-        return dict(zip(pairs, self.source.count(self.coded, Crosstab(coders, pairs)), strict=True))
+        return self.source.count(self.coded, Crosstab(coders, groups)) if groups else []
 
 
 @dataclass(frozen=True)

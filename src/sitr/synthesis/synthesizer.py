@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -18,9 +18,10 @@ from ..mechanisms import Mechanism
 from ..mechanisms.randomness import Source
 from ..release import Release
 from ..units import ADJACENCIES, Adjacency
-from .choice import Pair
-from .drawing import drawn
+from .choice import Columns, Pair
+from .drawing import Codes, blocks, drawn
 from .measuring import Costs, Counter, Learnt, Measuring
+from .rules import Rules
 
 Integers = NDArray[np.int64]
 MOST_COLUMNS = 200
@@ -52,6 +53,19 @@ class CodedRows:
                 counts += np.bincount(binned[one] * sizes[other] + binned[other], minlength=counts.size)
         return {pair: counts.reshape(sizes[pair[0]], sizes[pair[1]]) for pair, counts in found.items()}
 
+    def tables(self, groups: Sequence[Columns], bins: Sequence[Integers]) -> Mapping[Columns, Integers]:
+        """Return how many rows are in each bins of each group of columns: an axis for each."""
+        sizes = [int(one.max()) + 1 for one in bins]
+        shapes = {group: tuple(sizes[column] for column in group) for group in groups}
+        found = {group: np.zeros(math.prod(shape), dtype=np.int64) for group, shape in shapes.items()}
+        for begin in range(0, len(self.codes), BLOCK):
+            block = self.codes[begin : begin + BLOCK]
+            binned = [one[column] for one, column in zip(bins, block.T, strict=True)]
+            for group, counts in found.items():
+                cells = np.ravel_multi_index([binned[column] for column in group], shapes[group])
+                counts += np.bincount(cells, minlength=counts.size)
+        return {group: counts.reshape(shapes[group]) for group, counts in found.items()}
+
 
 @dataclass(frozen=True, eq=False)
 class SyntheticRows:
@@ -68,17 +82,34 @@ class SyntheticRows:
         """How many rows there were, about."""
         return self.learnt.rows
 
-    def sample(self, rows: int | None = None, *, seed: int | None = None) -> Integers:
+    def sample(self, rows: int | None = None, *, seed: int | None = None, rules: Rules | None = None) -> Codes:
         """Return rows, as numbers of values, drawn at random; as often as one likes, for nothing.
+
+        They are of the smallest unsigned type that holds all values: `rows.astype(int)` before calculating with them.
 
         Args:
             rows: How many; as many as there were, about, unless told.
             seed: To draw the same again.
+            rules: What every row keeps.
+
+        Raises:
+            InvalidArgument: Hardly a row that was learnt keeps the rules.
 
         Privacy: post-processing of what was measured (THEORY 6.3).
         """
-        wanted = self.rows if rows is None else _validate.integer("rows", rows, 0, MOST_ROWS)
-        return drawn(self.learnt.mixture, self.learnt.singles, wanted, np.random.default_rng(seed))
+        return drawn(self.learnt.mixture, self.learnt.singles, self._wanted(rows), np.random.default_rng(seed), rules)
+
+    def blocks(
+        self, rows: int | None = None, *, seed: int | None = None, rules: Rules | None = None
+    ) -> Iterator[Codes]:
+        """Yield the rows that `sample` returns, a million at a time, so that they need not all be in memory.
+
+        Privacy: post-processing of what was measured (THEORY 6.3).
+        """
+        return blocks(self.learnt.mixture, self.learnt.singles, self._wanted(rows), np.random.default_rng(seed), rules)
+
+    def _wanted(self, rows: int | None) -> int:
+        return self.rows if rows is None else _validate.integer("rows", rows, 0, MOST_ROWS)
 
 
 class Synthesizer(Mechanism):
@@ -118,7 +149,8 @@ class Synthesizer(Mechanism):
             raise InvalidArgument(f"rows are whole numbers in {len(self.sizes)} columns.")
         if len(codes) and ((codes < 0).any() or (codes >= np.array(self.sizes)).any()):
             raise InvalidArgument("a value is none of its column's, which are counted from 0.")
-        return CodedRows(codes.astype(np.int64), self.sizes)
+        # Small types stay small: a copy in wide ones would be most of the memory. Unsigned wide ones cannot be counted.
+        return CodedRows(codes.astype(np.int64, copy=False) if codes.dtype.itemsize == 8 else codes, self.sizes)
 
     def _drawn(self, value: Counter, source: Source | None) -> SyntheticRows:
         assert source is not None

@@ -1,0 +1,54 @@
+"""Synthetic rows: how near they are to the real ones, in what time and memory.
+
+make bench ROOM=synthesis
+python benchmarks/synthesis.py --quick --json results.json
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: all is measured on one core
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+
+import synthesis_quality
+
+PARTS = {"quality": synthesis_quality.run}
+
+
+def versions() -> dict[str, str]:
+    found = {"Python": platform.python_version()}
+    for name in ("sitr", "numpy", "scikit-learn"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one seed instead of five")
+    parser.add_argument("--only", choices=tuple(PARTS), help="one part")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    started = time.perf_counter()
+    print(", ".join(f"{name} {number}" for name, number in versions().items()), end="\n\n")
+    results = {name: run(options.quick) for name, run in PARTS.items() if options.only in (None, name)}
+    print(f"\nThe whole run took {time.perf_counter() - started:.0f} s.")
+    if options.json:
+        options.json.write_text(json.dumps({"versions": versions(), **results}, indent=1, ensure_ascii=False) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
