@@ -19,7 +19,7 @@ MADE = synthesizer(SIZES, epsilon=0.3, delta=1e-6)
 @pytest.fixture
 def measured(monkeypatch):
     """The counts that a release measures, and the rows by each column; what takes long afterwards is left out."""
-    monkeypatch.setattr(Mixture, "fitted", lambda self, targets: self)
+    monkeypatch.setattr(Mixture, "fitted", lambda self, *_: self)
     monkeypatch.setattr(mixture, "COMPONENTS", 2)
     monkeypatch.setattr(choice, "HALVINGS", 12)
     monkeypatch.setattr(measuring, "denoised", lambda noisy, *_, **__: Denoised(np.maximum(noisy, 0.0), "alike"))
