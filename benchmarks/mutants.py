@@ -57,12 +57,13 @@ FILES = {
     "tables/emitter.py": f"tables/test_emitter.py tables/test_engines.py {QUERIES}",
     "tables/statement.py": f"tables/test_statement.py tables/test_emitter.py tables/test_engines.py {QUERIES}",
     "ledger/totals.py": f"ledger/test_totals.py {BOOK}",
-    "ledger/filters.py ledger/keeper.py": f"ledger/test_filters.py ledger/test_keeper.py {BOOK}",
-    "ledger/migration.py ledger/joining.py": f"ledger/test_migration.py {BOOK}",
+    "ledger/keeper.py": f"ledger/test_keeper.py {BOOK}",
+    "ledger/migration.py ledger/joining.py": f"ledger/test_joining.py ledger/test_migration.py {BOOK}",
     "ledger/store.py": f"ledger/test_ledger.py {BOOK} faults/test_interrupts.py cli/test_ledger.py",
     "ledger/sqlite.py": f"ledger/test_ledger.py {BOOK} faults/test_interrupts.py cli/test_ledger.py",
     "ledger/postgres.sql": f"ledger/test_separation.py {BOOK}",
-    "ledger/verification.py ledger/reading.py": f"ledger/test_verification.py {BOOK} cli/test_ledger.py",
+    "ledger/verification.py": f"ledger/test_verification.py {BOOK} cli/test_ledger.py",
+    "ledger/reading.py": f"ledger/test_reading.py ledger/test_verification.py {BOOK} cli/test_ledger.py",
     "ledger/replay.py": f"ledger/test_verification.py {BOOK} cli/test_ledger.py",
 }
 

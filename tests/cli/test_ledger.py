@@ -16,7 +16,7 @@ from tests.cli.books import make_book, tamper
 from tests.cli.clinics import COUNT, SECRETS, make_clinic
 from tests.cli.helpers import run, run_json
 from tests.ledger import cluster, stores
-from tests.ledger.test_migration import restored
+from tests.ledger.old_books import restored
 
 
 @pytest.fixture
