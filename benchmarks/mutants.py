@@ -45,8 +45,8 @@ BOOK = "ledger/*.py faults/test_storage.py faults/test_forks.py"
 # Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
 FILES = {
     "accounting/filters/*.py": "accounting/filters/test_*.py ledger/test_budget.py ledger/test_model.py",
-    "accounting/parts.py": f"accounting/test_parts.py accounting/test_events.py {ACCOUNTANT}",
-    "accounting/batch*.py": f"accounting/test_batch*.py accounting/test_events.py {ACCOUNTANT}",
+    "accounting/parts.py": f"accounting/test_parts.py accounting/events/test_*.py {ACCOUNTANT}",
+    "accounting/batch*.py": f"accounting/test_batch*.py accounting/events/test_*.py {ACCOUNTANT}",
     "accounting/losses/shuffled.py": "accounting/losses/test_shuffled.py accounting/test_batches.py",
     "accounting/engines/solve.py accounting/engines/ways.py": f"{ENGINES} {ACCOUNTANT}",
     "accounting/engines/delta.py accounting/engines/closed.py": f"{ENGINES} {ACCOUNTANT}",
