@@ -130,6 +130,22 @@ def mixed_events(count: int) -> Iterator[Event]:
         )[turn % 7]
 
 
+def new_events(draw: random.Random) -> dict[str, Event]:
+    """An event of each kind that no ledger has seen before, small enough for all of them to fit into (1, 1e-6)."""
+    noise = draw.uniform(1000, 2000)
+    sampled = PoissonSampled(Gaussian(noise_multiplier=draw.uniform(3, 4)), draw.uniform(0.002, 0.003))
+    return {
+        "Laplace": Laplace(noise_multiplier=noise),
+        "Gaussian": Gaussian(noise_multiplier=noise),
+        "Gaussian on a fine grid": DiscreteGaussian(scale=2**20 * noise, sensitivity=2**20),
+        "Laplace on a fine grid": DiscreteLaplace(scale=2**20 * noise, sensitivity=2**20),
+        "sampled plan of 1,000 steps": sampled * 1000,
+        "sampled plan of rare steps": PoissonSampled(Gaussian(draw.uniform(1.0, 1.2)), 2e-4) * 100,
+        "composed of three": Laplace(noise) + Gaussian(noise) * 3 + DiscreteGaussian(scale=draw.uniform(3000, 4000)),
+        "composed with a plan": Laplace(noise) + Gaussian(noise) * 3 + sampled * 100,
+    }
+
+
 def granting(ledger: Ledger, events: Sequence[Event] = (EVENT,)) -> Step:
     """Reserve, start and commit, one event after the other."""
 

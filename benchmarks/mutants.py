@@ -45,8 +45,8 @@ BOOK = "ledger/*.py faults/test_storage.py faults/test_forks.py"
 # Of each file the tests that should notice a change: its mirrored ones first. Its doctests come with them.
 FILES = {
     "accounting/filters/*.py": "accounting/filters/test_*.py ledger/test_budget.py ledger/test_model.py",
-    "accounting/parts.py": f"accounting/test_parts.py accounting/test_events.py {ACCOUNTANT}",
-    "accounting/batch*.py": f"accounting/test_batch*.py accounting/test_events.py {ACCOUNTANT}",
+    "accounting/parts.py": f"accounting/test_parts.py accounting/events/test_*.py {ACCOUNTANT}",
+    "accounting/batch*.py": f"accounting/test_batch*.py accounting/events/test_*.py {ACCOUNTANT}",
     "accounting/losses/shuffled.py": "accounting/losses/test_shuffled.py accounting/test_batches.py",
     "accounting/engines/solve.py accounting/engines/ways.py": f"{ENGINES} {ACCOUNTANT}",
     "accounting/engines/delta.py accounting/engines/closed.py": f"{ENGINES} {ACCOUNTANT}",
@@ -57,12 +57,13 @@ FILES = {
     "tables/emitter.py": f"tables/test_emitter.py tables/test_engines.py {QUERIES}",
     "tables/statement.py": f"tables/test_statement.py tables/test_emitter.py tables/test_engines.py {QUERIES}",
     "ledger/totals.py": f"ledger/test_totals.py {BOOK}",
-    "ledger/filters.py ledger/keeper.py": f"ledger/test_filters.py ledger/test_keeper.py {BOOK}",
-    "ledger/migration.py ledger/joining.py": f"ledger/test_migration.py {BOOK}",
+    "ledger/keeper.py": f"ledger/test_keeper.py {BOOK}",
+    "ledger/migration.py ledger/joining.py": f"ledger/test_joining.py ledger/test_migration.py {BOOK}",
     "ledger/store.py": f"ledger/test_ledger.py {BOOK} faults/test_interrupts.py cli/test_ledger.py",
     "ledger/sqlite.py": f"ledger/test_ledger.py {BOOK} faults/test_interrupts.py cli/test_ledger.py",
     "ledger/postgres.sql": f"ledger/test_separation.py {BOOK}",
-    "ledger/verification.py ledger/reading.py": f"ledger/test_verification.py {BOOK} cli/test_ledger.py",
+    "ledger/verification.py": f"ledger/test_verification.py {BOOK} cli/test_ledger.py",
+    "ledger/reading.py": f"ledger/test_reading.py ledger/test_verification.py {BOOK} cli/test_ledger.py",
     "ledger/replay.py": f"ledger/test_verification.py {BOOK} cli/test_ledger.py",
 }
 

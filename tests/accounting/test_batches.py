@@ -49,6 +49,7 @@ from tests.accounting.crowds import (
     shuffled_pairs,
     worst,
 )
+from tests.accounting.events.parameters import bad_parameters, is_refused
 from tests.accounting.helpers import (
     DIGITS,
     crowds,
@@ -589,3 +590,33 @@ def test_no_crowd_makes_a_report(local):
     with pytest.raises(InvalidArgument, match="made from one person's value"):
         ShuffledReports(local, 50)
     assert ShuffledReports(ShuffledReports(PureDP(1.0), 1), 50).n == 50
+
+
+# What is refused.
+
+# Every parameter: its name, how to pass it, and what else is outside its range.
+PARAMETERS = [
+    ("n", lambda v: SampledWithoutReplacement(Gaussian(1.0), v, 1), [0, 1.0, 1.5, math.inf, 10**15 + 1]),
+    ("batch", lambda v: SampledWithoutReplacement(Gaussian(1.0), 10, v), [0, 1.0, 1.5, math.inf, 11]),
+    ("epochs", lambda v: ShuffledEpochs(Gaussian(1.0), v), [0, 1.0, 1.5, math.inf, 10**9 + 1]),
+    ("n", lambda v: ShuffledReports(PureDP(1.0), v), [0, 1.0, 1.5, math.inf, 10**9 + 1]),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "value"), list(bad_parameters(PARAMETERS)))
+def test_a_bad_parameter_is_refused_by_name_and_range(name, make, value):
+    assert is_refused(name, make, value)
+
+
+TABLES = {
+    "batch of a number": lambda: SampledWithoutReplacement(3, 10, 1),
+    "batch of None": lambda: SampledWithoutReplacement(None, 10, 1),
+    "passes of a number": lambda: ShuffledEpochs(3, 10),
+    "reports of a number": lambda: ShuffledReports(0.75, 10),
+}
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES.keys())
+def test_a_bad_table_is_refused(make):
+    with pytest.raises(InvalidArgument):
+        make()

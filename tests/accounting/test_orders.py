@@ -15,8 +15,9 @@ from sitr.accounting import (
     RandomizedResponse,
     ZeroConcentrated,
 )
+from sitr.accounting.engines.delta import Total
 from sitr.accounting.engines.ways import Purse
-from sitr.accounting.orders import MADE, Orders
+from sitr.accounting.orders import MADE, WHOLE, Orders
 from sitr.errors import NoSuchGuarantee
 
 SAMPLED = PoissonSampled(RandomizedResponse(0.8), 0.1)
@@ -132,3 +133,44 @@ def test_the_laws_of_a_sample_are_paid_for_once_and_so_are_those_of_samples_in_i
         assert purse.left == 7 * MADE  # one order inside, as both are equal there, and two outside
     orders(inner + Laplace(1.0))._buy_laws(purse)
     assert purse.left == 7 * MADE
+
+
+ASYMMETRIC = LossDistribution([-1.0, 0.2], [0.1, 0.85], 0.05)
+ASKED = [
+    PoissonSampled(Gaussian(1.1), 1e-3) * 100,
+    PoissonSampled(Gaussian(0.8), 5e-4) * 15,
+    PoissonSampled(Gaussian(2.0), 0.01) * 50 + Laplace(30.0),
+    LossDistribution([-2.0, 0.2], [0.02, 0.98]) * 20,  # the added order costs more
+    ASYMMETRIC + Gaussian(3.0),
+    Gaussian(5.0) * 3,
+    SAMPLED * 4,
+    ZeroConcentrated(0.01),
+]
+
+
+@pytest.mark.parametrize("event", ASKED, ids=repr)
+@pytest.mark.parametrize("delta", [0.06, 1e-4, 1e-8])
+def test_what_a_search_asks_for_is_never_under_what_costs_most(event, delta):
+    """Of the orders that a search leaves out, none costs more than the one it tells of."""
+    if delta <= event.infinite_mass:
+        return
+    known = orders(event)
+    truth, found = known.epsilon(Total(delta)), known.searched_epsilon(Total(delta), Purse(WHOLE))
+    assert truth.lower <= found.upper
+    if truth.upper <= truth.lower * (1 + 1e-3):
+        assert found.upper <= truth.upper * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("event", ASKED, ids=repr)
+@pytest.mark.parametrize("delta", [0.06, 1e-4, 1e-8])
+def test_a_rough_bound_holds_and_is_no_higher_than_that_of_the_curves(event, delta):
+    known = orders(event)
+    rough = known.rough_epsilon(Total(delta))
+    assert known.epsilon(Total(delta)).lower <= rough <= known.renyi_epsilon(Total(delta))
+
+
+def test_where_steps_are_rare_a_rough_bound_is_near():
+    """Where the Rényi curves give ten times the truth."""
+    known = orders(PoissonSampled(Gaussian(2.0), 1e-3) * 100)
+    truth = known.epsilon(Total(1e-7)).upper
+    assert known.rough_epsilon(Total(1e-7)) < 1.3 * truth < known.renyi_epsilon(Total(1e-7)) / 5

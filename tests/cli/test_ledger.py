@@ -11,12 +11,13 @@ import pytest
 from sitr import errors
 from sitr.accounting import Laplace
 from sitr.cli import ledger as commands
-from sitr.ledger import Ledger
+from sitr.ledger import Budget, Ledger
+from sitr.ledger.asked import Asked
 from tests.cli.books import make_book, tamper
 from tests.cli.clinics import COUNT, SECRETS, make_clinic
 from tests.cli.helpers import run, run_json
 from tests.ledger import cluster, stores
-from tests.ledger.test_migration import restored
+from tests.ledger.old_books import restored
 
 
 @pytest.fixture
@@ -221,6 +222,38 @@ def test_releases_are_readable_at_80_columns_and_whole_without_a_terminal(tmp_pa
     entries = run("ledger", "show", "--entries", declaration, env={"COLUMNS": "80"}).stdout
     assert f" {first['at'][:16]} " in entries
     assert max(map(len, entries.partition("head")[2].splitlines())) <= 80
+
+
+@pytest.mark.parametrize("form", [(), ("--entries",)])
+def test_a_release_that_several_budgets_paid_for_takes_a_few_lines_at_80_columns(tmp_path, form):
+    """A line for the release, two at most, and one for what each budget has left; or one for what an entry says."""
+    path = str(tmp_path / "book.db")
+    with Ledger.open(path) as ledger:
+        for dataset in ("clinic", "laboratory"):
+            ledger.create_budget(dataset, Budget(epsilon=4, delta=1e-6))
+        ledger.create_budget("clinic", Budget(epsilon=2, delta=1e-6), analyst="amina@hospital")
+        ledger.create_budget("clinic", Budget(epsilon=1), purpose="quality report")
+        about = {
+            "analyst": "amina@hospital",
+            "purpose": "quality report",
+            "asked": Asked(COUNT, epsilon=0.1, delta=1e-8),
+        }
+        ledger.reserve(["clinic", "laboratory"], Laplace(noise_multiplier=10), operation="q", **about)
+    told = run("ledger", "show", *form, "--last", "1", "--ledger", path, env={"COLUMNS": "80"}).stdout
+    lines = told.partition("─\n")[2].rstrip().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= (2 + 2 if form else 2 + 4)
+    if form:
+        assert "clinic, clinic/analyst/amina@hospital, clinic/purpose/quality report," in told
+    else:
+        assert "     left of clinic/analyst/amina@hospital: ε part 95.1 %, δ part 100 %" in told
+        assert "     left of laboratory: ε part 98.4 %, δ part 100 %" in told
+    (wide,) = [
+        line
+        for line in run("ledger", "show", *form, "--last", "1", "--ledger", path).stdout.splitlines()
+        if "amina@hospital" in line
+    ]
+    assert "quality report" in wide
 
 
 def test_nobody_said_what_for(book):

@@ -11,7 +11,7 @@ from tests.faults import harness
 from tests.faults.harness import KILLED, Outcome
 from tests.faults.worker import ANALYST, DATASET, EVENT, Job
 from tests.ledger import cluster
-from tests.ledger.test_migration import restored
+from tests.ledger.old_books import restored
 
 RANDOM_KILLS = 30
 

@@ -25,8 +25,8 @@ from sitr.ledger.anchor import read_marks
 from sitr.ledger.entry import canonical, sha256
 from sitr.ledger.request import Request
 from sitr.release import Release
+from tests.ledger.tampering import found, rewritten, tamper, with_body
 from tests.ledger.test_separation import EVENT, Team, body
-from tests.ledger.test_verification import found, rewritten, tamper, with_body
 
 
 @pytest.fixture

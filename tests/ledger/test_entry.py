@@ -1,13 +1,14 @@
 """Entries and their chain."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
 
 from sitr.errors import LedgerDamaged
 from sitr.ledger import Budget, Entry, Ledger
-from sitr.ledger.entry import BEFORE_ALL, canonical, entry_hash
+from sitr.ledger.entry import BEFORE_ALL, canonical, entry_hash, now
 
 ENTRY = Entry(3, "2026-01-01T00:00:00.000000+00:00", "start", "q", "amina", '{"holder":"x"}', "")
 
@@ -64,3 +65,23 @@ def test_two_books_differ_from_their_first_entry_on():
     one, two = Ledger.open("memory://"), Ledger.open("memory://")
     assert one.id != two.id
     assert one.head.hash != two.head.hash
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "written"),
+    [
+        (0, "1970-01-01T00:00:00.000000+00:00"),
+        (1_767_225_599_999_999_999, "2025-12-31T23:59:59.999999+00:00"),
+        (1_767_225_600_000_001_000, "2026-01-01T00:00:00.000001+00:00"),
+    ],
+)
+def test_times_are_written_in_one_form_to_the_microsecond(monkeypatch, nanoseconds, written):
+    monkeypatch.setattr("time.time_ns", lambda: nanoseconds)
+    assert now() == written
+    assert replace(ENTRY, at=written).time.isoformat(timespec="microseconds") == written
+
+
+def test_the_time_is_that_of_the_clock():
+    before = datetime.now(UTC)
+    written = replace(ENTRY, at=now()).time
+    assert before <= written <= datetime.now(UTC)

@@ -1,7 +1,6 @@
 """The book: what is charged to whom, what is given back, and what is refused."""
 
 import math
-import threading
 
 import pytest
 
@@ -14,7 +13,7 @@ from sitr.errors import (
     NoSuchGuarantee,
     UnknownName,
 )
-from sitr.ledger import Budget, Ledger
+from sitr.ledger import Budget
 from tests.ledger.acts import ONE, ask, create_joined, spent
 
 # Budgets and shares
@@ -199,29 +198,6 @@ def test_a_raise_keeps_what_blocks_spent_and_a_refund_gives_it_back_of_either_li
     with pytest.raises(BudgetExceeded):
         ask(ledger, event=quarter(6), blocks=["b"])
     ask(ledger, event=quarter(5), blocks=["b"])
-    assert ledger.verify().valid
-
-
-# Connections
-
-
-def test_a_closed_ledger_opens_again_by_itself(fresh_durable):
-    with Ledger.open(fresh_durable()) as ledger:
-        ledger.create_budget("clinic", Budget(epsilon=8))
-    ask(ledger)
-    assert spent(ledger) == 1
-    ledger.close()
-
-
-def test_a_book_in_memory_is_one_for_all_threads():
-    ledger = Ledger.open("memory://")
-    ledger.create_budget("clinic", Budget(epsilon=8))
-    threads = [threading.Thread(target=ask, args=(ledger,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert spent(ledger) == 8
     assert ledger.verify().valid
 
 

@@ -98,15 +98,6 @@ def test_whoever_reads_no_further_leaves_nothing_open(fresh_durable):
             schema.block.drop(connection)
 
 
-def test_a_closed_ledger_has_no_connection_open(fresh_durable):
-    used = []
-    with Ledger.open(fresh_durable()) as ledger:
-        ledger.store._with_driver(used.append)
-        used[0].execute("SELECT 1")
-    with pytest.raises(ledger.store.engine.dialect.loaded_dbapi.Error, match="closed"):
-        used[0].execute("SELECT 1")
-
-
 def _written_and_failed(store):
     with store.transaction() as connection:
         store._append(connection, "migrate", None, None, "{}")

@@ -14,13 +14,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sitr import mechanisms
 from sitr.mechanisms import gaussian, laplace
 from sitr.mechanisms.grid import FARTHEST_INTEGER, Grid
 from sitr.mechanisms.randomness import System
 from sitr.mechanisms.samplers import draws
 from sitr.mechanisms.samplers.table import BATCH
-from sitr.release import NOT_PRIVATE
 from tests.mechanisms import twins
 from tests.mechanisms.statistics import ALARM
 
@@ -278,33 +276,3 @@ def test_children_of_a_fork_share_their_noise_in_the_twin_alone():
         mechanism = make(scale=1.0, sensitivity=1.0, length=16)
         mechanism.release([0.0] * 16)  # all tables are made, and whatever a source would keep is there
         assert len(set(in_children(lambda mechanism=mechanism: mechanism.release([0.0] * 16).value))) == 5
-
-
-RELEASES = {
-    "laplace": (lambda: laplace(epsilon=1.0, sensitivity=1.0), 3.7),
-    "laplace integers": (lambda: laplace(epsilon=1.0, sensitivity=1, integers=True), 3),
-    "gaussian": (lambda: gaussian(rho=0.1, sensitivity=1.0, length=2), [1.0, 2.0]),
-    "randomized response": (lambda: mechanisms.randomized_response(epsilon=1.0), 1),
-    "exponential": (lambda: mechanisms.exponential_mechanism(epsilon=1.0, sensitivity=1, candidates=[1, 2]), [1, 2]),
-    "permute and flip": (lambda: mechanisms.permute_and_flip(epsilon=1.0, sensitivity=1, candidates=[1, 2]), [1, 2]),
-    "quantile": (lambda: mechanisms.quantile(q=0.5, epsilon=1.0, bounds=(0.0, 1.0)), [0.1, 0.4]),
-}
-
-
-@pytest.mark.parametrize("name", RELEASES)
-def test_what_a_seed_or_no_noise_has_touched_is_stamped(name):
-    make, value = RELEASES[name]
-    mechanism = make()
-    assert mechanism.release(value).private
-    assert NOT_PRIVATE not in str(mechanism.release(value))
-    for unsafe in ({"unsafe_seed": 7}, {"unsafe_without_noise": True}):
-        first, second = (mechanism.release(value, **unsafe) for _ in range(2))
-        assert np.array_equal(first.value, second.value)
-        assert not first.private
-        assert NOT_PRIVATE in str(first)
-
-
-@pytest.mark.parametrize("seed", [True, 1.0, "1", -1, 2**63, math.nan])
-def test_a_bad_seed_is_refused(seed):
-    with pytest.raises(ValueError, match="unsafe_seed"):
-        laplace(epsilon=1.0, sensitivity=1.0).release(1.0, unsafe_seed=seed)

@@ -4,8 +4,6 @@ import pytest
 
 import sitr
 from sitr.errors import InvalidArgument, NotAllowed
-from sitr.session.description import about
-from sitr.tables.declaration import Declaration
 from sitr.tables.relations import Derive, Filter, Join, PerUnit
 from tests.tables import clinic
 
@@ -74,13 +72,6 @@ def test_a_table_is_shown_as_it_is_declared(visits):
     assert str(made).splitlines() == ["double  integer  0 to 240; missing is dropped", "paid    decimal  0 to 500"]
     assert "labs: each row is a unit of its own" in str(visits.database.table("labs"))
     assert str(visits.database.table("wards")).startswith("wards: public")
-
-
-def test_one_row_is_no_rows():
-    table = {"unit": "id", "max_rows_per_unit": 1, "expected_units": 1, "columns": {"id": {"type": "integer"}}}
-    declared = Declaration.of({"sitr": 1, "name": "clinic", "tables": {"people": table}})
-    said = about(declared.tables["people"])
-    assert said == "about units named by id, 1 row of each at most; about 1 unit; paid from clinic"
 
 
 def test_an_aggregate_needs_a_name(visits):

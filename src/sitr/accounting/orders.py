@@ -14,7 +14,7 @@ from .batch_mix import BatchMix
 from .engines.closed import closed_form
 from .engines.delta import Found, Number, Total
 from .engines.mix import Mix
-from .engines.solve import delta_of_orders, epsilon_of_orders
+from .engines.solve import delta_of_orders, epsilon_of_orders, rough_epsilon_of_orders
 from .engines.tail import tail_by_renyi, tail_of, tail_of_orders
 from .engines.tradeoff import power_of_orders
 from .engines.ways import ENOUGH, Purse
@@ -163,6 +163,12 @@ class Orders:
         """Bound ε at one δ by the Rényi curves alone, at once (THEORY 3.2)."""
         return epsilon_of_orders(self.all, delta, only_chernoff=True).upper
 
+    @np.errstate(all="ignore")
+    def rough_epsilon(self, delta: Total) -> float:
+        """Bound ε at one δ as closely as can be had at once."""
+        by_curves = self.renyi_epsilon(delta)
+        return min(by_curves, rough_epsilon_of_orders(self._leading, delta)) if self._known_at_once else by_curves
+
     def searched_epsilon(self, delta: Total, purse: Purse) -> Found[float]:
         """Bracket ε at one δ as closely as a search has to know its upper end and pays for; the lower one may be 0."""
         if not delta:
@@ -170,12 +176,12 @@ class Orders:
         if self._inside is not None:
             return self._searched_sampled_epsilon(*self._inside, delta, purse)
         if self._known_at_once and self.exact:
-            return epsilon_of_orders(self._leading, delta, purse=purse)
+            return epsilon_of_orders(self._leading, delta, purse=purse, ends=("upper",))
         purse.spend(CURVES)
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True, purse=purse)
         if self.pairs and purse.left > 0 and not purse.settles(upper):
             self._buy_laws(purse)
-            upper = _smaller(epsilon_of_orders(self.above, delta, purse=purse), upper)
+            upper = _smaller(epsilon_of_orders(self.above, delta, purse=purse, ends=("upper",)), upper)
         return Found(0.0, upper.upper, upper.method)
 
     @cached_property

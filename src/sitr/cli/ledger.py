@@ -78,7 +78,9 @@ def show(last: int, raw: bool, which: Named, anchor: Path | None, as_json: bool)
         return
     print_rows([("ledger", book.id), ("place", book.store.place), ("entries", str(head.seq)), ("head", str(head))])
     if raw:
-        print_table(("", "when", "kind", "operation", "analyst", "says"), list(map(_line, entries)), whole="when")
+        rows = [_line(entry) for entry in entries]
+        said = [[line[-1]] if line[-1] else [] for line in rows]
+        print_table(("", "when", "kind", "operation", "analyst", "says"), rows, whole="when", below=said)
     else:
         _print_releases(lines)
 
@@ -247,7 +249,10 @@ def _entries(book: Ledger, until: int, after: int = 0) -> list[Entry]:
 
 
 def _print_releases(lines: list[Line]) -> None:
-    """A line per release; where nobody said what for, that column leaves its room to others."""
+    """A line per release; where nobody said what for, that column leaves its room to others.
+
+    What several budgets have left stands under its release, a line for each, where there is no room for it beside.
+    """
     columns = {
         "when": [line.at[:16] for line in lines],
         "who": [line.analyst for line in lines],
@@ -258,7 +263,10 @@ def _print_releases(lines: list[Line]) -> None:
     }
     if lines and not any(columns["what for"]):
         del columns["what for"]
-    print_table(tuple(columns), list(zip(*columns.values(), strict=True)), whole="when", cut="question")
+    rows = list(zip(*columns.values(), strict=True))
+    left = [[f"left of {name}: {room}" for name, room in line.left.items()] for line in lines]
+    several = any(len(line.left) > 1 for line in lines)
+    print_table(tuple(columns), rows, whole="when", cut="question", below=left if several else None)
 
 
 def _line(entry: Entry) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,10 +15,14 @@ import click
 from ..display import reckoned, rounded_down, rounded_up, scientific
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from ..accounting import Bracket
     from ..query.explanation import Explanation
 
 HIGH_EPSILON = 5.0
+BETWEEN = "   "  # what is between two columns of a table, and beside the first and the last
 WIDE = 10**5  # characters of a line, where there is no terminal that would break it
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON with exact values.")
@@ -66,6 +71,7 @@ def print_table(
     numbers: int = 0,
     whole: str | None = None,
     cut: str | None = None,
+    below: Sequence[Sequence[str]] | None = None,
 ) -> None:
     """Print a table; what people wrote into it is printed as it is, and can do nothing to a terminal.
 
@@ -77,6 +83,7 @@ def print_table(
         numbers: How many of the last columns stand on the right.
         whole: The column that is not broken, such as that of dates; unless it would take a third of the room.
         cut: The column that is cut where there is no room for it, in place of being broken.
+        below: What stands under each row, in place of its last cell, where there is no room for all columns.
 
     Example:
         >>> print_table(("budget", "left"), [("clinic", "100 %")])
@@ -89,22 +96,74 @@ def print_table(
     from rich import box
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE
+    rows = [tuple(map(_printable, row)) for row in rows]
+    if below is not None and not _fits(columns, rows, console.width):
+        _print_with_lines(console, columns[:-1], [row[:-1] for row in rows], whole, cut, below)
+        return
     table = Table(box=box.SIMPLE_HEAD)
     for at, name in enumerate(columns):
         kept = name == whole and all(len(row[at]) <= console.width / 3 for row in rows)
         side: Literal["left", "right"] = "right" if at >= len(columns) - numbers else "left"
         table.add_column(name, overflow="fold", no_wrap=kept, justify=side)
     for row in rows:
-        cells = zip(columns, map(_printable, row), strict=True)
-        # A column that wraps gives way to others: that its text is one line is said of the text, and not of the column.
-        made = (Text(cell, no_wrap=True, overflow="ellipsis") if name == cut else cell for name, cell in cells)
-        table.add_row(*made)
+        table.add_row(*_cells(columns, row, cut))
     console.print(table)
+
+
+def _fits(columns: tuple[str, ...], rows: list[tuple[str, ...]], width: int) -> bool:
+    return sum(_widths(columns, rows)) + len(BETWEEN) * len(columns) <= width
+
+
+def _widths(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[int]:
+    return [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+
+
+def _cells(columns: tuple[str, ...], row: tuple[str, ...], cut: str | None) -> Iterator[Text | str]:
+    from rich.text import Text
+
+    # A column that wraps gives way to others: that its text is one line is said of the text, and not of the column.
+    for name, cell in zip(columns, row, strict=True):
+        yield Text(cell, no_wrap=True, overflow="ellipsis") if name == cut else cell
+
+
+def _print_with_lines(
+    console: Console,
+    columns: tuple[str, ...],
+    rows: list[tuple[str, ...]],
+    whole: str | None,
+    cut: str | None,
+    below: Sequence[Sequence[str]],
+) -> None:
+    """Print a table with lines under each row; the column that is cut has the room that is left, a fifth at least."""
+    from rich import box
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    widths = dict(zip(columns, _widths(columns, rows), strict=True))
+    room = console.width - len(BETWEEN) * len(columns)
+    room -= sum(widths[name] for name in columns if name == whole)
+    others = sorted((name for name in columns if name not in (whole, cut)), key=lambda name: widths[name])
+    kept = console.width // 5 if cut is not None else 0
+    for at, name in enumerate(others):  # those that need little leave room to those that need more
+        widths[name] = min(widths[name], max((room - kept) // (len(others) - at), 1))
+        room -= widths[name]
+    if cut is not None:
+        widths[cut] = min(widths[cut], max(room, len(cut)), console.width // 2)
+    console.print()
+    for first, (row, lines) in enumerate(zip(rows, below, strict=True)):
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, show_header=not first)
+        for name, wide in widths.items():
+            table.add_column(name, overflow="fold", width=wide)
+        table.add_row(*_cells(columns, row, cut))
+        console.print(table)
+        for line in lines:
+            console.print(Padding(Text(_printable(line)), (0, 0, 0, 5)))
+    console.print()
 
 
 def on_terminal() -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from ..errors import LedgerDamaged
@@ -175,6 +176,16 @@ def sealed(record: dict[str, Any]) -> str:
     return canonical({**record, "nonce": secrets.token_hex(16)})
 
 
+def start_body(holder: str) -> str:
+    """Return the body of the entry of a start: only the hash of its holder, so that who reads it cannot commit.
+
+    Example:
+        >>> start_body("a secret") == canonical({"holder": sha256(b"a secret")})
+        True
+    """
+    return f'{{"holder":"{sha256(holder.encode())}"}}'
+
+
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of bytes in hexadecimal digits.
 
@@ -192,4 +203,10 @@ def now() -> str:
         >>> now()[-6:]
         '+00:00'
     """
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    seconds, parts = divmod(time.time_ns() // 1000, 10**6)
+    return f"{_to_the_second(seconds)}.{parts:06}+00:00"
+
+
+@lru_cache(maxsize=1)  # of thousands of entries that are written within a second, one works out its date
+def _to_the_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]

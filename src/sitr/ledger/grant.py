@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..accounting import Composed, Event, compose
 from ..errors import AlreadyAnswered, AlreadySpent, ConnectionLost, InvalidArgument, NotPermitted
 from .answer import LARGE, LARGEST, STILL, encoded, events_of, file_content, written
-from .entry import Entry, canonical, sha256
+from .entry import Entry, canonical, sha256, start_body
 from .store import Kept, Unfit
 
 if TYPE_CHECKING:
@@ -81,10 +81,8 @@ class Grant:
         self._check_process()
         if self._started:
             raise self._spent("was started before")
-        # Only the hash is written before the commit: who reads it cannot commit in our place.
-        store, body = self._ledger.store, canonical({"holder": sha256(self._holder.encode())})
         try:
-            store.start(self.operation, self.analyst, body)
+            self._ledger.store.start(self.operation, self.analyst, start_body(self._holder))
         except Unfit:
             raise self._spent("was started by another holder of the same id, or refunded") from None
         except ConnectionLost:

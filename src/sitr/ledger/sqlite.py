@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection as Driver
+from sqlite3 import Cursor
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, create_engine, event, func, insert, select, update
@@ -25,7 +26,7 @@ from sqlalchemy.sql import ClauseElement
 from ..errors import LedgerUnavailable, NotPermitted
 from . import schema
 from .disk import owner_only, sync_folder
-from .entry import BEFORE_ALL, Entry, Head, canonical, chained, now, sha256
+from .entry import BEFORE_ALL, Entry, Head, chained, now, start_body
 from .forks import PASSED_ON
 from .schema import vector, vector_text
 from .store import OF_TERMS, Identity, Kept, Stale, Store, Unfit, busy, check_version, damaged, older
@@ -43,11 +44,14 @@ END
 """
 _budget = schema.budget.c
 
-DIALECT = dialect(paramstyle="named")
+DIALECT = dialect(paramstyle="qmark")
 
 
 def _prepared(statement: ClauseElement) -> str:
-    """Compile a statement once, for the driver: in each step of the protocol that would take longer than to run it."""
+    """Compile a statement once, for the driver: in each step of the protocol that would take longer than to run it.
+
+    Its values are given in the order in which they stand in it, which the driver binds faster than by name.
+    """
     return str(statement.compile(dialect=DIALECT))
 
 
@@ -64,6 +68,7 @@ GRANT = _prepared(
 )
 _named = _budget.name.in_(select(func.json_each(given("names")).table_valued("value").c.value))
 TOTALS = _prepared(select(schema.budget).where(_named).order_by(_budget.name))
+TOTAL = _prepared(select(schema.budget).where(_budget.name == given("asked")))
 _last = select(func.max(schema.entry.c.seq)).scalar_subquery()
 _id, _form = (select(column).scalar_subquery() for column in (schema.book.c.id, schema.book.c.schema_version))
 HEAD = _prepared(select(schema.entry.c.seq, schema.entry.c.hash, _id, _form).where(schema.entry.c.seq == _last))
@@ -119,34 +124,34 @@ class SQLite(Store):
     def reserve(
         self, operation: str, analyst: str, body: str, charges: Sequence[Charge], names: Sequence[str]
     ) -> Entry:
-        def step(driver: Driver) -> Entry:
-            rows = _rows(driver, names)
+        def step(cursor: Cursor) -> Entry:
+            rows = [row for name in names for row in cursor.execute(TOTAL, (name,))]
             if [row[:2] for row in rows] != [charge[:2] for charge in charges]:
                 raise Stale
             for row, charge in zip(rows, charges, strict=True):
-                _grant(driver, row, charge)
-            return self._add(driver, "reserve", operation, analyst, body)
+                _grant(cursor, row, charge)
+            return self._add(cursor, "reserve", operation, analyst, body)
 
         return self._step(step)
 
     def start(self, operation: str, analyst: str, body: str) -> Entry:
-        def step(driver: Driver) -> Entry:
-            state = driver.execute(STATE, {"asked": operation}).fetchall()
+        def step(cursor: Cursor) -> Entry:
+            state = cursor.execute(STATE, (operation,)).fetchall()
             if [step[:2] for step in state] != [("reserve", analyst)]:
                 raise Unfit
-            return self._add(driver, "start", operation, analyst, body)
+            return self._add(cursor, "start", operation, analyst, body)
 
         return self._step(step)
 
     def commit(self, operation: str, analyst: str, holder: str, body: str, kept: Kept) -> Entry:
-        def step(driver: Driver) -> Entry:
-            state = driver.execute(STATE, {"asked": operation}).fetchall()
-            if [step[:2] for step in state] != [("reserve", analyst), ("start", analyst)]:
+        started = start_body(holder)
+
+        def step(cursor: Cursor) -> Entry:
+            state = cursor.execute(STATE, (operation,)).fetchall()
+            if [step[:2] for step in state] != [("reserve", analyst), ("start", analyst)] or state[1][2] != started:
                 raise Unfit
-            if state[1][2] != canonical({"holder": sha256(holder.encode())}):
-                raise Unfit
-            driver.execute(KEEP, {"operation": operation, **kept._asdict()})
-            return self._add(driver, "commit", operation, analyst, body)
+            cursor.execute(KEEP, (operation, *kept))
+            return self._add(cursor, "commit", operation, analyst, body)
 
         return self._step(step)
 
@@ -171,13 +176,15 @@ class SQLite(Store):
             return Identity(rows[0].id, rows[0].schema_version, Head(*head[:2]))
 
     def totals(self, names: Sequence[str]) -> list[Total]:
-        return [_total(row) for row in self._with_driver(lambda driver: _rows(driver, names))]
+        asked = (json.dumps(names),)
+        return [_total(row) for row in self._with_driver(lambda driver: driver.execute(TOTALS, asked).fetchall())]
 
     def operation(self, operation: str) -> list[Entry]:
-        return self._with_driver(lambda driver: _operation(driver, operation))
+        rows = self._with_driver(lambda driver: driver.execute(OPERATION, (operation,)).fetchall())
+        return [Entry(*row) for row in rows]
 
     def kept(self, operation: str, analyst: str) -> Kept | None:
-        row = self._with_driver(lambda driver: driver.execute(KEPT, {"asked": operation}).fetchone())
+        row = self._with_driver(lambda driver: driver.execute(KEPT, (operation,)).fetchone())
         return Kept(*row) if row else None
 
     def declared(self, declaration: str | None, datasets: Sequence[str]) -> list[Entry]:
@@ -247,40 +254,42 @@ class SQLite(Store):
     ) -> Entry:
         driver = connection.connection.driver_connection
         assert driver is not None
-        return self._add(driver, kind, operation, analyst, body)
+        return self._add(driver.cursor(), kind, operation, analyst, body)
 
-    def _add(self, driver: Driver, kind: str, operation: str | None, analyst: str | None, body: str) -> Entry:
-        seq, previous, id, form = driver.execute(HEAD).fetchone() or (0, BEFORE_ALL, self._id, schema.SCHEMA_VERSION)
+    def _add(self, cursor: Cursor, kind: str, operation: str | None, analyst: str | None, body: str) -> Entry:
+        seq, previous, id, form = cursor.execute(HEAD).fetchone() or (0, BEFORE_ALL, self._id, schema.SCHEMA_VERSION)
         if id != self._id:
             raise older(self.place)
-        self._check_goes_on(driver, self._latest, Head(seq, previous))
+        self._check_goes_on(cursor, self._latest, Head(seq, previous))
         check_version(form, self.place)
         entry = chained(self._id, previous, seq + 1, now(), kind, operation, analyst, body)
         try:
-            driver.execute(APPEND, vars(entry))
+            cursor.execute(APPEND, (entry.seq, entry.at, kind, operation, analyst, body, entry.hash))
         except sqlite3.IntegrityError:
             raise Unfit from None
         return entry
 
-    def _check_goes_on(self, driver: Any, known: Head, head: Head) -> None:
+    def _check_goes_on(self, cursor: Any, known: Head, head: Head) -> None:
         """Refuse a book that ends before what is known of it, or has something else there: it went on from a copy."""
         if head.seq < known.seq:
             raise older(self.place)
         if known.seq and known != (
-            head if head.seq == known.seq else (known.seq, driver.execute(HASH, {"place": known.seq}).fetchone()[0])
+            head if head.seq == known.seq else (known.seq, cursor.execute(HASH, (known.seq,)).fetchone()[0])
         ):
             raise older(self.place)
 
-    def _step(self, step: Callable[[Driver], Entry]) -> Entry:
+    def _step(self, step: Callable[[Cursor], Entry]) -> Entry:
         """Make a step of the protocol: all of it is on the disk when this returns, or nothing is."""
 
         def durable(driver: Driver) -> Entry:
+            cursor = driver.cursor()
             try:
-                driver.execute(self.begin)  # in here: Ctrl-C may come while it waits for the lock
-                entry = step(driver)
-                driver.execute("COMMIT")
+                cursor.execute(self.begin)  # in here: Ctrl-C may come while it waits for the lock
+                entry = step(cursor)
+                cursor.execute("COMMIT")
                 return entry
             except BaseException:
+                cursor.close()  # the traceback holds it, and while it reads it would bar the connection from writing
                 _roll_back(driver)
                 raise
 
@@ -367,35 +376,24 @@ class SQLite(Store):
         )
 
 
-def _rows(driver: Driver, names: Sequence[str]) -> list[tuple[str, int, str, str, str]]:
-    """Budgets as SQLite keeps them, in order."""
-    return driver.execute(TOTALS, {"names": json.dumps(names)}).fetchall()
-
-
 def _total(row: tuple[str, int, str, str, str]) -> Total:
     name, version, body, whole, peak = row
     return Total(name, version, body, vector(whole), vector(peak))
 
 
-def _operation(driver: Driver, operation: str) -> list[Entry]:
-    return [Entry(*row) for row in driver.execute(OPERATION, {"asked": operation})]
-
-
-def _grant(driver: Driver, row: tuple[str, int, str, str, str], charge: Charge) -> None:
+def _grant(cursor: Cursor, row: tuple[str, int, str, str, str], charge: Charge) -> None:
     """Charge one budget, and its blocks where they count apart."""
-    before = [_block(driver, charge, name) for name in charge.blocks]
-    made = _total(row).after(charge, before)
-    known = {"asked": row[0], "known": row[1], "old_whole": row[3], "old_peak": row[4]}
-    new = {"new_whole": vector_text(made.whole), "new_peak": vector_text(made.peak)}
-    if driver.execute(GRANT, known | new).rowcount != 1:
+    before = [_block(cursor, charge, name) for name in charge.blocks]
+    made, (name, version, _, whole, peak) = _total(row).after(charge, before), row
+    new = vector_text(made.whole), vector_text(made.peak)
+    if cursor.execute(GRANT, (*new, name, version, whole, peak)).rowcount != 1:
         raise Stale
-    for name, used in zip(charge.blocks, before, strict=True):
-        more = vector_text(plus(used, charge.units))
-        driver.execute(SET_BLOCK, {"budget": charge.name, "block": name, "used": more})
+    for block, used in zip(charge.blocks, before, strict=True):
+        cursor.execute(SET_BLOCK, (name, block, vector_text(plus(used, charge.units))))
 
 
-def _block(driver: Driver, charge: Charge, block: str) -> Vector:
-    row = driver.execute(BLOCK, {"asked": charge.name, "part": block}).fetchone()
+def _block(cursor: Cursor, charge: Charge, block: str) -> Vector:
+    row = cursor.execute(BLOCK, (charge.name, block)).fetchone()
     return vector(row[0]) if row else (0,) * len(charge.units)
 
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom, laplace, norm
 
 from sitr.accounting import (
-    Concentrated,
     Gaussian,
     Laplace,
     LossDistribution,
@@ -15,12 +14,10 @@ from sitr.accounting import (
     PureDP,
     RandomizedResponse,
 )
-from sitr.accounting.engines import profile
 from sitr.accounting.engines.line import Line, choose_grid
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.ways import Purse
 from sitr.accounting.losses import pairs
-from sitr.accounting.orders import WHOLE
 
 
 @pytest.mark.parametrize("x", [1e-6, 0.02, 0.3, 0.5, 0.9, 0.999])
@@ -119,37 +116,6 @@ def test_the_curve_of_a_sampled_group_is_the_lesser_of_both_orders(size, x):
     assert found.upper - found.lower <= 1e-6
 
 
-def test_a_mix_of_groups_is_tuned_no_more_often_than_is_paid_for(monkeypatch):
-    """Both orders share what was tuned for one, and where nothing more is paid for the wider bracket stands."""
-    tuned, steps = [], (PoissonSampled(Gaussian(0.37), 0.3) + PoissonSampled(Gaussian(0.12), 1e-3)).group(2)
-    original = profile.candidates
-    monkeypatch.setattr(profile, "candidates", lambda mix, *rest: tuned.append(mix.tuning) or original(mix, *rest))
-    found = steps.tradeoff(0.02)
-    assert 0 < found.lower < found.upper < 1
-    assert 0 < sum(tuned) < WHOLE
-
-
-def test_bounds_of_another_epsilon_stand_where_no_more_are_paid_for():
-    order = profile.Order(Mix.of([(pairs.sampled_gaussian_pair(1.0, 0.1, 3).forward, 5)]))
-    assert order.tune(1.0, Purse())
-    purse = Purse(order.mix.tuning)
-    assert not order.tune(2.0, purse)
-    assert purse.left == 0
-    assert order.finite(2.0, purse).upper < 1
-    assert list(order.tuned) == [1.0]
-
-
 def test_a_law_with_many_atoms_is_asked_more_than_once():
     found = (PoissonSampled(Laplace(1.0), 0.1) * 5).bad_outcome(0.5)
     assert found.upper - found.lower < 1e-6
-
-
-def test_tunings_that_end_with_nothing_are_counted_too(monkeypatch):
-    """They take as long as those that help: 119 of them took 15 seconds."""
-    tried = []
-    asked = profile.candidates
-    monkeypatch.setattr(profile, "candidates", lambda *of: tried.append(of[0]) or asked(*of))
-    event = PoissonSampled(Gaussian(1.2), 2.046e-5) * 3 + Concentrated(mu=0.0107, tau=0.013) * 2
-    found = event.tradeoff(1e-9)
-    assert found.upper - found.lower <= 1e-11
-    assert max(tried.count(mix) for mix in tried) <= profile.MOST_TUNINGS

@@ -74,7 +74,18 @@ def test_the_point_is_read_again_from_the_units(event):
 
 
 @pytest.mark.parametrize(
-    "event", [Gaussian(20.0), Gaussian(1e7), SGD * 1700, SGD * 100, Laplace(100.0) * 300, ZeroConcentrated(1e-3)]
+    "event",
+    [
+        Gaussian(20.0),
+        Gaussian(1e7),
+        SGD * 1700,
+        SGD * 100,
+        Laplace(100.0) * 300,
+        ZeroConcentrated(1e-3),
+        PoissonSampled(Gaussian(1.0), 2e-4) * 100,
+        PoissonSampled(Gaussian(2.0), 1e-3) * 100 + Laplace(1e3),
+    ],
+    ids=repr,
 )
 def test_hardly_another_point_admits_more_of_the_same(event):
     book = WholeFilter(1.0, 2.5e-7)

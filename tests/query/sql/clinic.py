@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow
 
 import sitr
+from sitr.query.aggregates import Aggregate
 from sitr.session.database import Database
 from sitr.tables.declaration import Declaration
 
@@ -108,6 +109,11 @@ def frames(people: int = 400) -> dict[str, Any]:
         "areas": pyarrow.table({"region": ["north", "west"], "zone": ["inner", "outer"]}),
         "answers": pyarrow.table({"score": list(range(11)) * 10, "done": [True] * 110}),
     }
+
+
+def count_within(most: int, least: int = 0) -> Aggregate:
+    """A count with bounds, as SQL gives it from the declared rows of a unit."""
+    return Aggregate("count", bounds=(least, most))
 
 
 def opened() -> Database:

@@ -15,7 +15,8 @@ from sitr.errors import NotAllowed, SitrError
 from sitr.query.sql import parsed
 from sitr.query.sql.dialect import number, read
 from tests.query.sql.clinic import DECLARED
-from tests.query.sql.test_statement import ANSWERS, PLANS, REFUSED
+from tests.query.sql.test_refusals import REFUSED
+from tests.query.sql.test_statement import ANSWERS, PLANS
 
 VOCABULARY = """\
 SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET JOIN LEFT RIGHT ON USING WITH AS AND OR NOT IN BETWEEN IS
@@ -84,21 +85,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 )
 def test_long_and_deep_texts_end_soon(begin: str, middle: str, end: str, count: int) -> None:
     read_or_refused(begin + middle * count + end)
-
-
-def test_nested_functions_do_not_double() -> None:
-    """ABS and CASE repeat what is in them, so their nesting is bounded."""
-    parsed(f"SELECT SUM({'ABS(' * 3}age - 40{')' * 3}) FROM visits", DECLARED)
-    with pytest.raises(NotAllowed):
-        parsed(f"SELECT SUM({'ABS(' * 20}age - 40{')' * 20}) FROM visits", DECLARED)
-    whens = " ".join(f"WHEN age = {age} THEN {age}" for age in range(60))
-    parsed(f"SELECT SUM(CASE {whens} ELSE 0 END) FROM visits", DECLARED)
-
-
-def test_a_list_may_be_long() -> None:
-    names = ", ".join(f"'name {place}'" for place in range(5000))
-    found = parsed(f"SELECT COUNT(*) FROM visits WHERE drug IN ({names})", DECLARED)
-    assert len(found.query.to_dict()["relation"]["condition"]["values"]) == 5000
 
 
 @pytest.mark.parametrize("text", ["12", "0", "0.1", "1e3", "1E-6", "123.456", "0.12345678901234567890123", "5."])

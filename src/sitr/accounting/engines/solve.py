@@ -50,9 +50,20 @@ def epsilon_of_orders(
     for mix in mixes[1:]:
         if purse.limit is not None and worst.upper > purse.limit:
             break  # no other order makes a search content
-        if _chernoff(mix, delta, enough=worst.lower) > worst.lower:
+        enough = worst.lower if "lower" in ends else worst.upper  # an order that costs less changes nothing
+        if _chernoff(mix, delta, enough=enough) > enough:
             worst = worst.worst(epsilon_of(mix, delta, worst.upper if worst.within(RARE) else 0.0, purse, ends))
     return worst
+
+
+def rough_epsilon_of_orders(mixes: list[Mix], delta: Total) -> float:
+    """Bound ε in every order, at once: by Chernoff, and with the largest of rare steps cut off."""
+    return max(min(_chernoff(mix, delta), _truncated(mix, delta)) for mix in mixes)
+
+
+def _truncated(mix: Mix, delta: Total) -> float:
+    finite, _ = mix.failure.left(delta)
+    return truncated(mix, finite) if finite > 0 and rare_laws(mix) else math.inf
 
 
 def _converted(mixes: list[Mix], delta: Total, purse: Purse) -> float:

@@ -17,7 +17,8 @@ from .single import SingleFilter
 
 PRICE = 2e7  # multiplications for one point of a curve; where that is not enough, its Rényi curve says what holds
 CLOSE = 1.01  # the largest loss is charged where it is at most so many times ε at a δ: it takes no δ at all
-SHARES = (1.0, 2.0**-10, 2.0**-20, 2.0**-30)  # of δ, at which ε is looked at until it is more than nothing
+ROUGH = 1.1  # what a bound that is had at once is too high by, about
+SMALL = (2.0**-10, 2.0**-20, 2.0**-30)  # of δ, at which ε is looked at until it is more than nothing
 ROOM = 1 + 2.0**-30  # over the ε that was found: another machine, which rounds otherwise, finds no more than that
 
 
@@ -109,7 +110,8 @@ class WholeFilter(SingleFilter):
 def _point(event: Event, epsilon: float, delta: float) -> tuple[float, float]:
     """Return the (ε_i, δ_i) by which an event is charged where these are the limits.
 
-    As many releases of an event fit as fit into ε and into δ both, so its point is near that where ε_i/ε = δ_i/δ. Where
+    As many releases of an event fit as fit into ε and into δ both, so its point is near that where ε_i/ε = δ_i/δ: at
+    the share of ε that a rough bound says it takes, or, if that was too high, at the share that it takes there. Where
     the largest loss is as good as that, it is taken: it costs no δ but the mass of infinite losses.
     """
     curve = curve_of(event)
@@ -117,27 +119,23 @@ def _point(event: Event, epsilon: float, delta: float) -> tuple[float, float]:
     if mass >= 0.5:
         return math.inf, mass
     spare = delta - mass if mass < delta else mass  # an event that no limit of today holds still has a price
-    if largest <= CLOSE * curve._orders.renyi_epsilon(Total(mass + spare)):
+    rough = curve._orders.rough_epsilon(Total(mass + spare))
+    if largest <= CLOSE * rough:
         return largest, mass
-    share = max(_share(curve, mass, spare, epsilon), min(mass / spare, 1.0))
-    units = in_units(mass + share * spare, delta)
-    assert units is not None
-    at = amount_of(units, delta, -math.inf)  # whoever reads the units again reads this
-    found = _epsilon(curve, at)
-    return (largest, mass) if largest <= found else (found, at)
 
+    def point(share: float) -> tuple[float, float]:
+        units = in_units(mass + max(share, min(mass / spare, 1.0)) * spare, delta)
+        assert units is not None
+        at = amount_of(units, delta, -math.inf)  # whoever reads the units again reads this
+        return float(curve._searched_epsilon(at, Purse(PRICE)).upper) * ROOM, at
 
-def _share(curve: Curve, mass: float, spare: float, epsilon: float) -> float:
-    """Return the share of its limit that ε takes at all the δ there is to spare; at less of it, where that is none."""
-    for share in SHARES:
-        found = _epsilon(curve, mass + share * spare)
+    for share in (min(1.0, rough / ROUGH / epsilon) or SMALL[0], *SMALL):
+        found, at = point(share)
         if found > 0:
-            return min(found / epsilon, 1.0)
-    return SHARES[-1]
-
-
-def _epsilon(curve: Curve, delta: float) -> float:
-    return float(curve._searched_epsilon(delta, Purse(PRICE)).upper) * ROOM
+            break
+    if 0 < found / epsilon < share:
+        found, at = point(found / epsilon)
+    return (largest, mass) if largest <= found else (found, at)
 
 
 def _largest(curve: Curve) -> float:

@@ -30,97 +30,25 @@ from sitr.accounting import (
     compose,
 )
 from sitr.errors import IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
+from tests.accounting.events.parameters import bad_parameters, is_refused
 
-NAN, INF = math.nan, math.inf
-NEVER = [NAN, -INF, -1, -(10**400), True, np.True_, "1", None, 1j, [], (), {}, 10**400, 1e300]
+INF = math.inf
 GAUSSIAN = Gaussian(1.0)
 
-# Every parameter of every event: its name, how to pass it, and what else is outside its range.
+# Every parameter: its name, how to pass it, and what else is outside its range.
 PARAMETERS = [
-    ("noise_multiplier", Gaussian, [0, 9.9e-5, 1.1e12, INF]),
-    ("noise_multiplier", Laplace, [0, 9.9e-5, 1.1e12, INF]),
-    ("scale", DiscreteGaussian, [0, 9.9e-3, 1.1e12, INF]),
-    ("scale", DiscreteLaplace, [0, 9.9e-5, 1.1e12, INF]),
-    ("sensitivity", lambda v: DiscreteGaussian(1.0, v), [0, 1.0, 1.5, INF, 10**16]),
-    ("sensitivity", lambda v: DiscreteLaplace(1.0, v), [0, 1.0, 1.5, INF, 10**16]),
-    ("p", RandomizedResponse, [0, 1, 0.0, 1.0, 1.5, INF]),
-    ("k", lambda v: RandomizedResponse(0.5, v), [0, 1, 2.0, 2.5, INF, 10**9 + 1]),
-    ("epsilon", Exponential, [0, 1e-10, 10001, INF]),
-    ("epsilon", PureDP, [10001, INF]),
-    ("epsilon", lambda v: ApproximateDP(v, 1e-6), [10001, INF]),
-    ("delta", lambda v: ApproximateDP(1.0, v), [1, 1.5, INF]),
-    ("sampling_prob", lambda v: PoissonSampled(GAUSSIAN, v), [0, 9e-16, 1.5, INF]),
-    ("n", lambda v: SampledWithoutReplacement(GAUSSIAN, v, 1), [0, 1.0, 1.5, INF, 10**15 + 1]),
-    ("batch", lambda v: SampledWithoutReplacement(GAUSSIAN, 10, v), [0, 1.0, 1.5, INF, 11]),
-    ("epochs", lambda v: ShuffledEpochs(GAUSSIAN, v), [0, 1.0, 1.5, INF, 10**9 + 1]),
-    ("n", lambda v: ShuffledReports(PureDP(1.0), v), [0, 1.0, 1.5, INF, 10**9 + 1]),
-    ("epsilon", lambda v: Guarantees([(v, 1e-6)]), [601, INF]),
-    ("delta", lambda v: Guarantees([(1.0, v)]), [1.5, INF]),
-    ("epsilon", lambda v: PrivacyProfile([(0.5, 0.1), (v, 1e-6)]), [601, INF]),
-    ("delta", lambda v: PrivacyProfile([(0.5, 0.1), (1.0, v)]), [1.5, INF]),
-    ("mu", lambda v: Concentrated(v, 1.0), [1.1e30, INF]),
-    ("tau", lambda v: Concentrated(1.0, v), [1.1e15, INF]),
-    ("rho", ZeroConcentrated, [1.1e30, INF]),
-    ("xi", lambda v: ZeroConcentrated(1.0, v), [1.1e30, INF]),
-    ("delta", lambda v: ZeroConcentrated(1.0, 0.0, v), [1, 1.5, INF]),
-    ("alpha", lambda v: Renyi([(v, 0.1)]), [0, 0.99]),
-    ("epsilon", lambda v: Renyi([(2, v)]), [1.1e15, INF]),
-    ("delta", lambda v: Renyi([(2, 0.1)], delta=v), [1, 1.5, INF]),
-    ("losses", lambda v: LossDistribution([v], [1.0]), [-601, 601, INF]),
-    ("probabilities", lambda v: LossDistribution([0.0], [v]), [1.5, INF]),
-    ("infinite_mass", lambda v: LossDistribution([0.0], [1.0], v), [1, 1.5, INF]),
     ("count", lambda v: GAUSSIAN * v, [0, 1.0, 1.5, INF, 10**9 + 1]),
     ("count", lambda v: v * Laplace(2.0), [0, 1.0, 1.5, INF, 10**9 + 1]),
     ("count", lambda v: Composed(((GAUSSIAN, v),)), [0, 1.0, 1.5, INF, 10**9 + 1]),
 ]
 
 
-def bad_parameters():
-    for number, (name, make, more) in enumerate(PARAMETERS):
-        for value in [*NEVER, *more]:
-            if name == "losses" and value == -1 and value is not True:
-                continue  # a negative loss is a loss
-            if name == "alpha" and type(value) in (int, float) and value in (1e300, 10**400):
-                continue  # an order, if a large one
-            shown = f"{repr(value)[:3]}...({value > 0})" if len(repr(value)) > 40 else repr(value)
-            yield pytest.param(name, make, value, id=f"{number}-{name}-{shown}")
-
-
-@pytest.mark.parametrize(("name", "make", "value"), list(bad_parameters()))
+@pytest.mark.parametrize(("name", "make", "value"), list(bad_parameters(PARAMETERS)))
 def test_a_bad_parameter_is_refused_by_name_and_range(name, make, value):
-    with pytest.raises(InvalidArgument) as caught:
-        make(value)
-    assert caught.value.what.startswith(f"{name}=")
-    assert " in [" in caught.value.what or " in (" in caught.value.what
+    assert is_refused(name, make, value)
 
 
 TABLES = {
-    "no guarantees": lambda: Guarantees([]),
-    "guarantees None": lambda: Guarantees(None),
-    "guarantees 5": lambda: Guarantees(5),
-    "guarantees flat": lambda: Guarantees([1.0, 1e-6]),
-    "guarantees text": lambda: Guarantees("ab"),
-    "guarantees short row": lambda: Guarantees([(1.0,)]),
-    "guarantees long row": lambda: Guarantees([(1.0, 1e-6, 0)]),
-    "no profile": lambda: PrivacyProfile(()),
-    "no orders": lambda: Renyi(points=[]),
-    "orders None": lambda: Renyi(points=None),
-    "orders and formula": lambda: Renyi(points=[(2, 0.1)], formula=GAUSSIAN),
-    "formula no event": lambda: Renyi(formula=3),
-    "no losses": lambda: LossDistribution([], []),
-    "losses None": lambda: LossDistribution(None, None),
-    "losses 5": lambda: LossDistribution(5, 5),
-    "one probability too many": lambda: LossDistribution([0.0], [0.5, 0.5]),
-    "probabilities sum to less": lambda: LossDistribution([0.0], [0.5]),
-    "probabilities sum to more": lambda: LossDistribution([0.0, 0.1], [0.6, 0.6]),
-    "Q sums to more than one": lambda: LossDistribution([-1.0], [1.0]),
-    "Q overflows": lambda: LossDistribution([-600.0], [1.0]),
-    "sampled number": lambda: PoissonSampled(3, 0.1),
-    "sampled None": lambda: PoissonSampled(None, 0.1),
-    "batch of a number": lambda: SampledWithoutReplacement(3, 10, 1),
-    "batch of None": lambda: SampledWithoutReplacement(None, 10, 1),
-    "passes of a number": lambda: ShuffledEpochs(3, 10),
-    "reports of a number": lambda: ShuffledReports(0.75, 10),
     "composed nothing": lambda: Composed(()),
     "composed None": lambda: Composed(None),
     "composed 5": lambda: Composed(5),
@@ -134,7 +62,6 @@ TABLES = {
     "compose an event and a list": lambda: compose(GAUSSIAN, [GAUSSIAN]),
     "compose an event and None": lambda: compose(GAUSSIAN, None),
     "count too large in all": lambda: (GAUSSIAN * 10**9) * 2,
-    "noise too little in all": lambda: DiscreteGaussian(1.0, 20_000),
     "bad adjacency": lambda: Gaussian(1.0, adjacency="both"),
     "adjacency list": lambda: Gaussian(1.0, adjacency=[]),
     "adjacency number": lambda: PureDP(1.0, adjacency=1),
@@ -242,11 +169,6 @@ def test_composing_joins_the_adjacencies():
     assert Renyi(formula=Gaussian(1.0, adjacency="replace_one")).adjacency == "replace_one"
 
 
-def test_poisson_sampling_fixes_add_remove():
-    assert PoissonSampled(Gaussian(1.0), 0.1).adjacency == "add_remove"
-    assert (PoissonSampled(Gaussian(1.0), 0.1) * 10 + Laplace(1.0)).adjacency == "add_remove"
-
-
 MIXED = {
     "sum": lambda: Gaussian(1.0, adjacency="add_remove") + Gaussian(1.0, adjacency="replace_one"),
     "sampled sum": lambda: PoissonSampled(Gaussian(1.0), 0.1) + Laplace(1.0, adjacency="replace_one"),
@@ -329,19 +251,6 @@ def test_what_an_event_shows_makes_it_again(event):
     assert eval(repr(event), {**globals(), "inf": INF}) == event
 
 
-CLAIMED = [PrivacyProfile([(1.0, 1e-6)]), LossDistribution([0.0], [1.0])]
-
-
-@pytest.mark.parametrize("event", CLAIMED, ids=repr)
-def test_tables_are_stamped_claimed_wherever_they_go(event):
-    assert event.claimed
-    assert (event + GAUSSIAN).claimed
-    assert PoissonSampled(event, 0.1).claimed
-    assert Renyi(formula=event).claimed
-    assert not Guarantees([(1.0, 1e-6)]).claimed
-    assert not (GAUSSIAN + PureDP(1.0)).claimed
-
-
 def test_the_parent_describes_nothing():
     with pytest.raises(InvalidArgument, match="describes nothing"):
         Event()
@@ -353,15 +262,3 @@ def test_an_event_that_has_answered_survives_a_pickle():
     again = pickle.loads(pickle.dumps(event))
     assert again == event
     assert again.epsilon(1e-5) == before
-
-
-def test_rdp_at_infinity_alone_is_pure():
-    claim, pure = Renyi(points=[(math.inf, 1.0), (math.inf, 1.5)]), PureDP(epsilon=1.0)
-    assert claim.pure() == 1.0
-    assert (claim * 30).epsilon(1e-6) == (pure * 30).epsilon(1e-6)
-
-
-def test_a_wrong_argument_is_shown_shortly():
-    with pytest.raises(InvalidArgument) as caught:
-        PoissonSampled(list(range(10**5)), 0.1)
-    assert len(str(caught.value)) < 200
