@@ -256,3 +256,27 @@ def test_a_column_of_nulls_and_one_of_a_single_category():
         found = database.table("visits").synthesize().release(epsilon=5).to_pandas(seed=1)
     assert found["cost"].isna().mean() > 0.9
     assert 0.6 < found["region"].eq("south").mean() < 0.8
+
+
+def test_rules_are_kept_in_every_row_and_in_the_model(tmp_path):
+    rules = {
+        "impossible": [
+            {"smokes": True, "age": (0, 50)},
+            {"region": "north", "diagnosis": "flu"},
+            {"diagnosis": "gout"},
+        ],
+        "determines": {"smokes": "diagnosis"},
+    }
+    with engines.asked("duckdb", {"visits": visits()}, DECLARED) as database:
+        table = database.table("visits")
+        made = table.synthesize(["age", "smokes", "region", "diagnosis"], **rules).release(epsilon=4)
+        with pytest.raises(InvalidArgument, match="'sex'"):
+            table.synthesize(["age"], impossible=[{"sex": "m"}]).explain(epsilon=1)
+        with pytest.raises(InvalidArgument, match="none of its values"):
+            table.synthesize(["age", "region"], impossible=[{"region": "west"}]).explain(epsilon=1)
+    made.save(tmp_path / "model.json")
+    for one in (made, SyntheticTable.load(tmp_path / "model.json")):
+        rows = one.to_pandas(4000, seed=1)
+        assert not (rows["smokes"] & rows["age"].between(0, 50)).any()
+        assert not (rows["region"].eq("north") & rows["diagnosis"].eq("flu")).any()
+        assert (rows.groupby("diagnosis", dropna=False)["smokes"].nunique() == 1).all()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,8 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         columns: Which columns; all of them unless told, but for those that name a unit or a row.
         max_rows_per_unit: How many rows of a unit are kept at most; by what is publicly known unless told.
         cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+        impossible: Combinations that no row has.
+        determines: Columns that others determine.
     """
 
     def __init__(
@@ -47,12 +50,16 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         columns: Sequence[str] | None = None,
         max_rows_per_unit: int | None = None,
         cells: int = CELLS,
+        impossible: Sequence[Mapping[str, Any]] = (),
+        determines: Mapping[str, str] | None = None,
     ) -> None:
         self.database, self.relation = database, relation
         self.options: dict[str, Any] = {
             "columns": None if columns is None else list(columns),
             "max_rows_per_unit": max_rows_per_unit,
             "cells": _validate.integer("cells", cells, 2, MOST_CELLS),
+            "impossible": [dict(rule) for rule in impossible],
+            "determines": dict(determines or {}),
         }
 
     def explain(self, *, epsilon: float, delta: float | None = None) -> SynthesisExplanation:
@@ -159,7 +166,8 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         return made.run(self.database.source, progress)
 
     def _described(self) -> dict[str, Any]:
-        return {"synthesize": {"relation": self.relation.to_dict(), **self.options}}
+        described = {"relation": self.relation.to_dict(), **self.options}
+        return {"synthesize": json.loads(json.dumps(described, default=str))}
 
     def _words(self, made: SynthesisPlan, target: Target) -> Asked:
         declared = self.database.declared

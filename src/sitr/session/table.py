@@ -158,6 +158,8 @@ class PrivateTable:
         *,
         max_rows_per_unit: int | None = None,
         cells: int = CELLS,
+        impossible: Sequence[Mapping[str, Any]] = (),
+        determines: Mapping[str, str] | None = None,
     ) -> Synthesis:
         """Return a synthetic table to be made: `explain` says what it costs and shows, `release` makes it.
 
@@ -168,8 +170,12 @@ class PrivateTable:
             max_rows_per_unit: How many rows of a unit are kept at most. More of them take more noise; unless told, the
                 number is chosen by the declared sizes.
             cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+            impossible: Combinations that no row has, such as {"sex": "m", "pregnant": True}. They are public, and kept
+                exactly; what was only seen in the rows is not public.
+            determines: Columns that others determine, such as {"country": "town"}: which goes with which is found from
+                what was measured, and kept in every row.
         """
-        return Synthesis(self.database, self.relation, columns, max_rows_per_unit, cells)
+        return Synthesis(self.database, self.relation, columns, max_rows_per_unit, cells, impossible, determines)
 
     def aggregate(self, *unnamed: Any, **aggregates: Aggregate) -> Question:
         """Return a question about all rows: `aggregate(n=sitr.count())`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..tables.relations import Relation, has_unit, private_tables, require_colum
 from ..tables.source import Source
 from ..tables.tally import Bound, Key, Tally
 from .choice import Columns, Pair
+from .rules import Determines, Rules
 from .synthesizer import Synthesizer, synthesizer
 from .table import SyntheticTable
 
@@ -87,12 +88,16 @@ class SynthesisPlan:
         found: Those columns.
         mechanism: What measures, and learns.
         event: What a release costs.
+        impossible: Combinations that no row has: of some columns, what is wanted of each as for `sample(condition=)`.
+        determines: Columns that others determine: of each, by which.
     """
 
     coded: Coded
     found: Mapping[str, Found]
     mechanism: Synthesizer
     event: Event
+    impossible: Sequence[Mapping[str, Any]] = ()
+    determines: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def asked(self) -> tuple[Tally | Coded, ...]:
@@ -117,8 +122,41 @@ class SynthesisPlan:
         made = Synthesizer(tuple(code.size for code in codes), made.ordered, made.costs, made.adjacency)
         released = made.release(EngineRows(source, coded))
         return SyntheticTable(
-            value=released.value, error95=None, event=self.event, private=released.private, codes=coded.codes
+            value=released.value,
+            error95=None,
+            event=self.event,
+            private=released.private,
+            codes=coded.codes,
+            rules=self.rules(coded.codes),
         )
+
+    def rules(self, codes: tuple[Code, ...]) -> Rules | None:
+        """Return what every row keeps, in the numbers of its columns.
+
+        Raises:
+            InvalidArgument: A rule names no column, or no value of a column whose values are declared.
+        """
+        if not self.impossible and not self.determines:
+            return None
+        places = {code.name: place for place, code in enumerate(codes)}
+        for name in [*(name for rule in self.impossible for name in rule), *self.determines, *self.determines.values()]:
+            if name not in places:
+                raise InvalidArgument(f"a rule names {name!r}, which is not among the columns.")
+        impossible = [
+            {places[name]: self._numbers(codes[places[name]], wanted) for name, wanted in rule.items()}
+            for rule in self.impossible
+        ]
+        told = [Determines(places[by], places[column]) for column, by in self.determines.items()]
+        return Rules(tuple(max(code.size, 1) for code in codes), impossible, told)
+
+    def _numbers(self, code: Code, wanted: Any) -> frozenset[int]:
+        """The numbers of what is wanted; what was not found in a column has none."""
+        try:
+            return frozenset(np.flatnonzero(code.allowed(wanted)[0]).tolist())
+        except InvalidArgument:
+            if code.name in self.found:
+                return frozenset()
+            raise
 
 
 def synthesis_plan(
@@ -130,6 +168,8 @@ def synthesis_plan(
     columns: Sequence[str] | None = None,
     max_rows_per_unit: int | None = None,
     cells: int = CELLS,
+    impossible: Sequence[Mapping[str, Any]] = (),
+    determines: Mapping[str, str] | None = None,
 ) -> SynthesisPlan:
     """Return how a relation is synthesized at a price.
 
@@ -142,9 +182,12 @@ def synthesis_plan(
             that are not declared are found privately, with a part of the price.
         max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told.
         cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+        impossible: Combinations that no row has, such as {"sex": "m", "pregnant": True}: public, and kept exactly.
+        determines: Columns that others determine, such as {"country": "town"}: which value goes with which is found
+            from what was measured, and kept in every row.
 
     Raises:
-        InvalidArgument: A column has neither values nor bounds that are public.
+        InvalidArgument: A column has neither values nor bounds that are public; or a rule means none.
 
     Privacy: a unit is in at most `max_rows_per_unit` of the counted rows, since the engine bounds what is kept of it;
     values are found as groups are, and the rest is one Gaussian event (`synthesizer`). Both are composed (THEORY 4.5).
@@ -168,7 +211,9 @@ def synthesis_plan(
         beside=compose(*(one.selection.event for one in found.values())) if found else None,
     )
     event = compose(*(one.selection.event for one in found.values()), mechanism.event)
-    return SynthesisPlan(Coded(relation, codes, bound), found, mechanism, event)
+    plan = SynthesisPlan(Coded(relation, codes, bound), found, mechanism, event, tuple(impossible), determines or {})
+    plan.rules(codes)  # what means nothing is refused before anything is charged
+    return plan
 
 
 def _chosen(

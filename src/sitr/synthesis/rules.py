@@ -75,6 +75,18 @@ class Rules:
         object.__setattr__(self, "_masks", masks)
         object.__setattr__(self, "_order", self._sorted())
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return them as JSON holds them."""
+        impossible = [[[column, sorted(values)] for column, values in rule.items()] for rule in self.impossible]
+        told = [[one.by, one.column, None if one.values is None else list(one.values)] for one in self.determines]
+        return {"sizes": list(self.sizes), "impossible": impossible, "determines": told}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Rules:
+        """Return what `to_dict` wrote down."""
+        impossible = [{column: frozenset(values) for column, values in rule} for rule in content["impossible"]]
+        return cls(tuple(content["sizes"]), impossible, [Determines(*one) for one in content["determines"]])
+
     def _mask(self, column: int, values: Iterable[int]) -> NDArray[np.bool_]:
         _validate.integer("column", column, 0, len(self.sizes) - 1)
         mask = np.zeros(self.sizes[column], dtype=bool)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,8 @@ from .bins import Levels
 from .conditions import conditioned
 from .measuring import Learnt
 from .mixture import Mixture
-from .synthesizer import MOST_ROWS, SyntheticRows
+from .rules import Rules
+from .synthesizer import SyntheticRows
 
 FORMAT = 1
 
@@ -36,10 +38,12 @@ class SyntheticTable(Paid):
     Attributes:
         value: What was learnt.
         codes: How the columns are numbered.
+        rules: What every row keeps.
     """
 
     value: SyntheticRows
     codes: tuple[Code, ...] = ()
+    rules: Rules | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -67,15 +71,20 @@ class SyntheticTable(Paid):
 
         Privacy: post-processing of what was measured (THEORY 6.3).
         """
-        wanted = self.rows if rows is None else _validate.integer("rows", rows, 0, MOST_ROWS)
+        return pyarrow.concat_tables(self._blocks(rows, condition, seed))
+
+    def _blocks(self, rows: int | None, condition: Mapping[str, Any] | None, seed: int | None) -> Iterator[Any]:
+        """The rows of a sample as Arrow tables: one without rows, which tells their types, then a million each."""
         generator = np.random.default_rng(seed)
         learnt, within = self._conditioned(condition or {})
-        numbers = SyntheticRows(learnt).sample(wanted, seed=int(generator.integers(2**63)))
-        columns = [
-            code.values_of(column, generator, within.get(code.name))
-            for code, column in zip(self.codes, numbers.T, strict=True)
-        ]
-        return pyarrow.table(columns, names=list(self.columns))
+        numbers = SyntheticRows(learnt).blocks(rows, seed=int(generator.integers(2**63)), rules=self.rules)
+        nothing = np.empty((0, len(self.codes)), dtype=np.int64)
+        for block in chain([nothing], numbers):
+            columns = [
+                code.values_of(column.astype(np.int64), generator, within.get(code.name))
+                for code, column in zip(self.codes, block.T, strict=True)
+            ]
+            yield pyarrow.table(columns, names=list(self.columns))
 
     def _conditioned(self, condition: Mapping[str, Any]) -> tuple[Learnt, dict[str, Any]]:
         allowed, within = {}, {}
@@ -91,9 +100,26 @@ class SyntheticTable(Paid):
         """Return rows that were drawn at random as a pandas frame; the options are those of `sample`."""
         return self.sample(rows, **options).to_pandas()
 
-    def to_parquet(self, path: str | Path | IO[bytes], rows: int | None = None, **options: Any) -> None:
-        """Write rows that were drawn at random to a Parquet file; the options are those of `sample`."""
-        pyarrow.parquet.write_table(self.sample(rows, **options), path)
+    def to_parquet(
+        self,
+        path: str | Path | IO[bytes],
+        rows: int | None = None,
+        *,
+        condition: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Write rows that were drawn at random to a Parquet file, a million at a time; see `sample`.
+
+        Args:
+            path: Where to.
+            rows: How many; as many as there were, about, unless told.
+            condition: What holds in every row.
+            seed: To draw the same again.
+        """
+        blocks = self._blocks(rows, condition, seed)
+        with pyarrow.parquet.ParquetWriter(path, next(blocks).schema) as writer:
+            for block in blocks:
+                writer.write_table(block)
 
     def save(self, path: str | Path | IO[bytes]) -> None:
         """Write the model to a file, as JSON: `load` reads it again, anywhere."""
@@ -122,6 +148,7 @@ class SyntheticTable(Paid):
         return {
             "synthetic": FORMAT,
             "columns": [code.to_dict() for code in self.codes],
+            "rules": None if self.rules is None else self.rules.to_dict(),
             "rows": learnt.rows,
             "bins": [_packed(bins, "<u4") for bins in learnt.mixture.levels.bins],
             "shares": [_packed(share, "<f8") for share in learnt.singles],
@@ -155,6 +182,7 @@ class SyntheticTable(Paid):
             operation=operation,
             kept=True,
             codes=tuple(Code.from_dict(one) for one in content["columns"]),
+            rules=None if content["rules"] is None else Rules.from_dict(content["rules"]),
         )
 
     def __str__(self) -> str:
