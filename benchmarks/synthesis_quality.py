@@ -4,6 +4,8 @@
 entry; what is not installed is left out.
 """
 
+import resource
+import threading
 import time
 from collections.abc import Callable
 from itertools import combinations
@@ -86,18 +88,17 @@ class Judge:
         return np.bincount(cells, minlength=int(np.prod(shape))) / max(len(rows), 1)
 
     def measured(self, make: Callable[[Table, float, int], np.ndarray], epsilon: float, seed: int) -> dict[str, float]:
-        begun = reset_peak()
-        started = time.perf_counter()
-        rows = make(self.table, epsilon, seed)
-        seconds, memory = time.perf_counter() - started, peak() - begun
+        with Watch() as watch:
+            rows = make(self.table, epsilon, seed)
         far = {
             name: [np.abs(self.real[group] - self.shares(rows, group)).sum() / 2 for group in groups]
             for name, groups in self.groups.items()
         }
         means = {name: float(np.mean(values)) for name, values in far.items()}
-        return {**means, "worst": max(far["two"]), "auc": self.learnt(rows, seed), "seconds": seconds, "memory": memory}
+        spent = {"seconds": watch.seconds, "memory": watch.above}
+        return {**means, "worst": max(far["two"]), "auc": self.learnt(rows), **spent}
 
-    def learnt(self, rows: np.ndarray, seed: int) -> float:
+    def learnt(self, rows: np.ndarray) -> float:
         """The area under the curve of a model that learnt from synthetic rows, on a third of the real ones."""
         try:
             from sklearn.ensemble import HistGradientBoostingClassifier
@@ -111,13 +112,30 @@ class Judge:
         return float(roc_auc_score(tested[:, label], model.predict_proba(tested[:, others])[:, 1]))
 
 
-def reset_peak() -> float:
-    """Forget the peak of memory, and return what is held now, in MB."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return peak()
+class Watch:
+    """Looks every few milliseconds how much memory is held, and keeps the most. Linux only."""
+
+    def __enter__(self) -> "Watch":
+        self.begun, self.started = _held(), time.perf_counter()
+        self.most, self.ended = self.begun, threading.Event()
+        self.thread = threading.Thread(target=self._look)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.seconds = time.perf_counter() - self.started
+        self.ended.set()
+        self.thread.join()
+
+    def _look(self) -> None:
+        while not self.ended.wait(0.005):
+            self.most = max(self.most, _held())
+
+    @property
+    def above(self) -> float:
+        """How much more was held than at the beginning, in MB."""
+        return self.most - self.begun
 
 
-def peak() -> float:
-    """The most memory that was held since the last reset, in MB. Linux only."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+def _held() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
