@@ -7,6 +7,7 @@ python benchmarks/synthesis.py --quick --json results.json
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: all is measured on one core
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import importlib.metadata

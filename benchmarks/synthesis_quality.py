@@ -4,6 +4,10 @@
 entry; what is not installed is left out.
 """
 
+import json
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from itertools import combinations
@@ -18,6 +22,7 @@ DELTA = 1e-9
 TRIPLES = 60
 MOST_CELLS = 2_000_000
 SEEDS = 5
+TIMEOUT = 3600
 HEADER = f"{'table':<18}{'ε':>5}  {'method':<14}{'one':>7}{'two':>8}{'worst':>8}{'three':>8}{'AUC':>8}{'s':>7}{'MB':>6}"
 
 
@@ -40,23 +45,25 @@ METHODS: dict[str, Callable[[Table, float, int], np.ndarray]] = {"sitr": ours}
 BOUNDS = {"independent": independent, "bootstrap": bootstrap}
 
 
+TABLES: dict[str, tuple[Callable[[], Table], tuple[float, ...]]] = {
+    "census": (census, (0.3, 1.0, 3.0, 10.0)),
+    "stays, 45 columns": (lambda: stays(diagnoses=False), (1.0,)),
+    "stays, 48 columns": (lambda: stays(diagnoses=True), (1.0,)),
+}
+
+
 def run(quick: bool) -> list[dict[str, object]]:
     if not DATA.exists():
         print(f"The real data are not in {DATA.name}.")
         return []
     print(HEADER)
-    tables = [
-        ("census", census(), (0.3, 1.0, 3.0, 10.0)),
-        ("stays, 45 columns", stays(diagnoses=False), (1.0,)),
-        ("stays, 48 columns", stays(diagnoses=True), (1.0,)),
-    ]
     found = []
-    for name, table, epsilons in tables:
-        judge = Judge(table)
-        methods = [(one, make, epsilons) for one, make in METHODS.items()]
-        for method, make, at in [*((one, make, (np.inf,)) for one, make in BOUNDS.items()), *methods]:
+    for name, (load, epsilons) in TABLES.items():
+        judge = Judge(load())
+        asked = [*((method, (np.inf,), 1) for method in BOUNDS), *((method, epsilons, SEEDS) for method in METHODS)]
+        for method, at, seeds in asked:
             for epsilon in at:
-                results = [judge.measured(make, epsilon, seed) for seed in range(1 if quick else SEEDS)]
+                results = [judge.measured(method, epsilon, seed) for seed in range(1 if quick else seeds)]
                 row = {key: float(np.median([one[key] for one in results])) for key in results[0]}
                 found.append({"table": name, "epsilon": epsilon, "method": method, **row})
                 print(line(found[-1]), flush=True)
@@ -85,19 +92,22 @@ class Judge:
         cells = np.ravel_multi_index([rows[:, column].astype(np.intp) for column in group], shape)
         return np.bincount(cells, minlength=int(np.prod(shape))) / max(len(rows), 1)
 
-    def measured(self, make: Callable[[Table, float, int], np.ndarray], epsilon: float, seed: int) -> dict[str, float]:
-        begun = reset_peak()
-        started = time.perf_counter()
-        rows = make(self.table, epsilon, seed)
-        seconds, memory = time.perf_counter() - started, peak() - begun
+    def measured(self, method: str, epsilon: float, seed: int) -> dict[str, float]:
+        """Let a process of its own make rows, so that its memory is its own, and judge them."""
+        with tempfile.TemporaryDirectory() as folder:
+            here, out = Path(folder) / "table.npz", Path(folder) / "rows.npy"
+            np.savez(here, **vars(self.table))
+            order = [sys.executable, __file__, method, str(here), str(epsilon), str(seed), str(out)]
+            told = subprocess.run(order, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
+            rows = np.load(out)
         far = {
             name: [np.abs(self.real[group] - self.shares(rows, group)).sum() / 2 for group in groups]
             for name, groups in self.groups.items()
         }
         means = {name: float(np.mean(values)) for name, values in far.items()}
-        return {**means, "worst": max(far["two"]), "auc": self.learnt(rows, seed), "seconds": seconds, "memory": memory}
+        return {**means, "worst": max(far["two"]), "auc": self.learnt(rows), **json.loads(told)}
 
-    def learnt(self, rows: np.ndarray, seed: int) -> float:
+    def learnt(self, rows: np.ndarray) -> float:
         """The area under the curve of a model that learnt from synthetic rows, on a third of the real ones."""
         try:
             from sklearn.ensemble import HistGradientBoostingClassifier
@@ -111,13 +121,19 @@ class Judge:
         return float(roc_auc_score(tested[:, label], model.predict_proba(tested[:, others])[:, 1]))
 
 
-def reset_peak() -> float:
-    """Forget the peak of memory, and return what is held now, in MB."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return peak()
+def make(method: str, here: str, epsilon: str, seed: str, out: str) -> None:
+    """Make rows, and say in how many seconds, and by how many MB the peak of memory rose. Linux only."""
+    with np.load(here) as kept:
+        table = Table(kept["rows"], kept["sizes"].tolist(), kept["ordered"].tolist(), int(kept["label"]))
+    begun, started = _peak(), time.perf_counter()
+    rows = {**METHODS, **BOUNDS}[method](table, float(epsilon), int(seed))
+    print(json.dumps({"seconds": time.perf_counter() - started, "memory": max(_peak() - begun, 0)}))
+    np.save(out, rows)
 
 
-def peak() -> float:
-    """The most memory that was held since the last reset, in MB. Linux only."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+def _peak() -> float:
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
+
+
+if __name__ == "__main__":
+    make(*sys.argv[1:])

@@ -5,11 +5,18 @@ import pytest
 
 from sitr.accounting.notions import SMOOTHING
 from sitr.mechanisms.randomness import Seeded
+from sitr.synthesis import measuring
 from sitr.synthesis.measuring import Costs, Measuring
 from sitr.synthesis.synthesizer import CodedRows, synthesizer
 
 SIZES = (2, 7, 40, 3)
 NEIGHBOURS = [("add_remove", 1), ("add_remove", 4), ("replace_one", 1), ("replace_one", 3)]
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """What is measured moves by the rows, however well the mixture fits."""
+    monkeypatch.setattr(measuring, "STEPS", (20,) * measuring.ROUNDS)
 
 
 class Transcript(Measuring):
@@ -73,10 +80,10 @@ def test_the_noise_is_as_wide_as_it_is_said_to_be(deviation):
     The sum of n squares over the variance is within 9 √(2n) of n but for 1e-9: Laurent and Massart's bound with
     x = ln(2e9) gives 2 √(n x) + 2 x = 9.26 √n + 43 < 9 √(2n) for a normal law, and discrete tails are no heavier.
     """
-    source, count = Seeded(11), 200_000
-    measuring = Measuring.__new__(Measuring)
-    measuring.source = source
-    drawn = measuring._noisy(np.zeros(count, dtype=np.int64), deviation).astype(np.float64)
+    count = 200_000
+    made = Measuring.__new__(Measuring)
+    made.source = Seeded(11)
+    drawn = made._noisy(np.zeros(count, dtype=np.int64), deviation).astype(np.float64)
     assert abs((drawn**2).sum() / deviation**2 - count) < 9 * np.sqrt(2 * count)
 
 

@@ -16,7 +16,7 @@ Key = TypeVar("Key", bound=Columns)
 OFF = 0.8  # mean size of a normal number, in standard deviations
 SMOOTHED = 0.5  # which part of small noise is left after many tables were fitted at once
 GRID = 2  # noises that are drawn are 2^(k/GRID): few different ones, since each has a table of its own to draw from
-WORTH = 0.15  # the least part of its distance that measuring a table gains
+WORTH = 0.2  # the least part of its distance that measuring a table gains
 HALVINGS = 60
 NEWTON = 8  # steps to solve a cubic
 

@@ -29,7 +29,7 @@ from .mixture import Mixture, Targets, Triple
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SINGLES, SCORES = 0.35, 0.05  # parts of μ²; the tables of two columns have the rest,
+SINGLES, SCORES = 0.37, 0.05  # parts of μ²; the tables of two columns have the rest,
 TRIPLES, TRIPLE_SCORES = 0.06, 0.01  # less these, where tables of three columns are measured
 ROUNDS = 4
 STEPS = 100, 100, 100, 150  # of the fit, by round
