@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from ..query.planner import Target
 from ..query.remarks import large_delta
 from ..query.wording import rows_text
 from ..synthesis.explanation import SynthesisExplanation, explained
-from ..synthesis.plan import SynthesisPlan, synthesis_plan
+from ..synthesis.linked import LinkedPlan, LinkedTables, linked_plan
+from ..synthesis.plan import SynthesisPlan, chosen_columns, synthesis_plan
 from ..synthesis.table import SyntheticTable
 from ..tables.codes import CELLS, Coded
 from ..tables.relations import Relation, datasets_of, has_unit, rows_per_unit
@@ -30,7 +32,90 @@ if TYPE_CHECKING:
 MOST_CELLS = 10_000
 
 
-class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
+Made = TypeVar("Made", SynthesisPlan, LinkedPlan)
+Given = TypeVar("Given", SyntheticTable, LinkedTables)
+
+
+class _WithDelta(Priced[Made, Given]):
+    """What synthetic tables of one relation, and linked ones, do alike."""
+
+    relation: Relation
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Whose budgets pay: those of every private table that is read."""
+        return datasets_of(self.relation, self.database.declared)
+
+    def release(
+        self,
+        *,
+        epsilon: float,
+        delta: float | None = None,
+        operation: str | None = None,
+        purpose: str | None = None,
+        progress: Progress = lambda stage: None,
+    ) -> Given:
+        """Return what is synthesized: rehearsed on empty tables, charged once, learnt, and kept by the ledger.
+
+        Args:
+            epsilon: The ε of the release, together with
+            delta: its δ; the declared one unless told.
+            operation: An id, to have the same again for nothing. Left out, asking again is charged again.
+            purpose: What for; a budget for that purpose is charged as well.
+            progress: Is told which stage begins; never anything about the data.
+
+        Raises:
+            BudgetExceeded: It does not fit; nothing was charged.
+            DeclarationChanged: The promise was changed to another declaration meanwhile; nothing was charged.
+            EngineFailed: The engine could not answer; on empty tables nothing was charged, later the charge stays.
+            Cancelled: It was stopped; the charge stays.
+
+        Privacy: the event of the plan, under the declared adjacency; charged before a row is read (THEORY 5.1).
+        """
+        target = self.target(epsilon, delta)
+        return self._released(self._plan(target), target, operation, purpose, progress)
+
+    def asked_before(self, *, epsilon: float, delta: float | None = None, purpose: str | None = None) -> str | None:
+        """Return the operation under which the very same was made lately: it returns that for nothing.
+
+        Args:
+            epsilon: As for `release`.
+            delta: As for `release`.
+            purpose: As for `release`.
+        """
+        target = self.target(epsilon, delta)
+        return self._answered_as(self._plan(target), self._asked(target, purpose))
+
+    def target(self, epsilon: float, delta: float | None = None) -> Target:
+        """Return what a release may cost: ε, with its δ, which is the declared one unless told.
+
+        Raises:
+            InvalidArgument: There is none.
+        """
+        target = Target.of(self.database.declared, epsilon, delta, None)
+        if not target.delta:
+            raise InvalidArgument(
+                "a synthetic table needs a δ.",
+                why="its noise is Gaussian, of which no ε bounds every loss.",
+                do="pass delta=1e-6, or declare one: [privacy] delta = 1e-6.",
+            )
+        return target
+
+    @abstractmethod
+    def _plan(self, target: Target) -> Made:
+        """How it is made at a price."""
+
+    def _event_at(self, target: Target) -> Event:
+        return self._plan(target).event
+
+    def _read_by(self, made: Made) -> tuple[Tally | Coded, ...]:
+        return made.asked
+
+    def _remarks(self, made: Made, target: Target) -> tuple[str, ...]:
+        return large_delta(target.delta, self.database.facts(self.relation).units, self.database.declared.unit)
+
+
+class Synthesis(_WithDelta[SynthesisPlan, SyntheticTable]):
     """A synthetic table that is to be made; made by `PrivateTable.synthesize`.
 
     Args:
@@ -79,66 +164,6 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
             remarks += (f"This does not fit: {forecast.advice(target)}",)
         return explained(made, target.delta, kept, remaining, remarks)
 
-    def release(
-        self,
-        *,
-        epsilon: float,
-        delta: float | None = None,
-        operation: str | None = None,
-        purpose: str | None = None,
-        progress: Progress = lambda stage: None,
-    ) -> SyntheticTable:
-        """Return the synthetic table: rehearsed on empty tables, charged once, learnt, and kept by the ledger.
-
-        Args:
-            epsilon: The ε of the release, together with
-            delta: its δ; the declared one unless told.
-            operation: An id, to have the same table again for nothing. Left out, asking again is charged again.
-            purpose: What for; a budget for that purpose is charged as well.
-            progress: Is told which stage begins; never anything about the data.
-
-        Raises:
-            BudgetExceeded: It does not fit; nothing was charged.
-            DeclarationChanged: The promise was changed to another declaration meanwhile; nothing was charged.
-            EngineFailed: The engine could not answer; on empty tables nothing was charged, later the charge stays.
-            Cancelled: It was stopped; the charge stays.
-
-        Privacy: the event of the plan, under the declared adjacency; charged before a row is read (THEORY 5.1).
-        """
-        target = self.target(epsilon, delta)
-        return self._released(self._plan(target), target, operation, purpose, progress)
-
-    def asked_before(self, *, epsilon: float, delta: float | None = None, purpose: str | None = None) -> str | None:
-        """Return the operation under which the very same was made lately: it returns that table for nothing.
-
-        Args:
-            epsilon: As for `release`.
-            delta: As for `release`.
-            purpose: As for `release`.
-        """
-        target = self.target(epsilon, delta)
-        return self._answered_as(self._plan(target), self._asked(target, purpose))
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """Whose budgets pay: those of every private table that is read."""
-        return datasets_of(self.relation, self.database.declared)
-
-    def target(self, epsilon: float, delta: float | None = None) -> Target:
-        """Return what a release may cost: ε, with its δ, which is the declared one unless told.
-
-        Raises:
-            InvalidArgument: There is none.
-        """
-        target = Target.of(self.database.declared, epsilon, delta, None)
-        if not target.delta:
-            raise InvalidArgument(
-                "a synthetic table needs a δ.",
-                why="its noise is Gaussian, of which no ε bounds every loss.",
-                do="pass delta=1e-6, or declare one: [privacy] delta = 1e-6.",
-            )
-        return target
-
     def _plan(self, target: Target) -> SynthesisPlan:
         if self.options["max_rows_per_unit"] is not None or not has_unit(self.relation, self.database.declared):
             return self._plan_with(target, self.options["max_rows_per_unit"])
@@ -155,12 +180,6 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
         return synthesis_plan(
             self.relation, self.database.declared, epsilon=target.epsilon, delta=target.delta, **options
         )
-
-    def _event_at(self, target: Target) -> Event:
-        return self._plan(target).event
-
-    def _read_by(self, made: SynthesisPlan) -> tuple[Tally | Coded, ...]:
-        return made.asked
 
     def _answered_by(self, made: SynthesisPlan, progress: Progress) -> SyntheticTable:
         return made.run(self.database.source, progress)
@@ -181,8 +200,90 @@ class Synthesis(Priced[SynthesisPlan, SyntheticTable]):
             declaration=f"{declared.name}, version {declared.version}",
         )
 
-    def _remarks(self, made: SynthesisPlan, target: Target) -> tuple[str, ...]:
-        return large_delta(target.delta, self.database.facts(self.relation).units, self.database.declared.unit)
-
     def _read_back(self, content: Any, entry: str, operation: str) -> SyntheticTable:
         return SyntheticTable.from_dict(content, entry, operation)
+
+
+class LinkedSynthesis(_WithDelta[LinkedPlan, LinkedTables]):
+    """Two linked synthetic tables that are to be made; made by `PrivateTable.synthesize_with`.
+
+    Args:
+        database: Which one.
+        relation: The parents: one row of each unit.
+        children: Any number of rows of each unit.
+        columns: Which columns of the parents; all of them unless told, but for those that name a unit or a row.
+        child_columns: Which of the children.
+        max_children: How many of them are kept at most.
+        cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        relation: Relation,
+        children: Relation,
+        columns: Sequence[str] | None,
+        child_columns: Sequence[str] | None,
+        max_children: int,
+        cells: int = CELLS,
+    ) -> None:
+        self.database, self.relation, self.children = database, relation, children
+        self.options: dict[str, Any] = {
+            "columns": list(chosen_columns(relation, database.declared, columns)),
+            "child_columns": list(chosen_columns(children, database.declared, child_columns)),
+            "most": _validate.integer("max_children", max_children, 1, 10**6),
+            "cells": _validate.integer("cells", cells, 2, MOST_CELLS),
+        }
+
+    def explain(self, *, epsilon: float, delta: float | None = None) -> str:
+        """Return in words what a release would cost and how wrong it would be; reads no row and costs nothing.
+
+        Args:
+            epsilon: The ε of the release, together with
+            delta: its δ; the declared one unless told.
+        """
+        target = self.target(epsilon, delta)
+        made, units = self._plan(target), self.database.facts(self.relation).units
+        remarks = self.database.hold_to_terms() + self._remarks(made, target)
+        above = explained(made.parents, target.delta, units, {})
+        rows = self.database.facts(self.children).rows
+        remaining = self.forecast().remaining(made.event)
+        below = explained(made.children, target.delta, rows, remaining, remarks, event=made.event)
+        return f"Parents, one for each unit; {made.count} is the number of its children.\n{above}\n\nAll:\n{below}"
+
+    def _plan(self, target: Target) -> LinkedPlan:
+        assert target.epsilon is not None
+        return linked_plan(
+            self.relation,
+            self.children,
+            self.database.declared,
+            epsilon=target.epsilon,
+            delta=target.delta,
+            **self.options,
+        )
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Whose budgets pay: those of every private table that is read."""
+        declared = self.database.declared
+        return tuple(sorted({*datasets_of(self.relation, declared), *datasets_of(self.children, declared)}))
+
+    def _answered_by(self, made: LinkedPlan, progress: Progress) -> LinkedTables:
+        return made.run(self.database.source, progress)
+
+    def _described(self) -> dict[str, Any]:
+        return {"synthesize": {"parents": self.relation.to_dict(), "children": self.children.to_dict(), **self.options}}
+
+    def _words(self, made: LinkedPlan, target: Target) -> Asked:
+        declared = self.database.declared
+        return Asked(
+            text=f"synthesize {rows_text(self.relation)} with at most {self.options['most']} rows each of "
+            f"{rows_text(self.children)}",
+            tables=tuple(sorted({*self.relation.tables(), *self.children.tables()})),
+            epsilon=target.epsilon,
+            delta=target.delta,
+            declaration=f"{declared.name}, version {declared.version}",
+        )
+
+    def _read_back(self, content: Any, entry: str, operation: str) -> LinkedTables:
+        return LinkedTables.from_dict(content, entry, operation)

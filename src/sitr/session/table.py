@@ -31,7 +31,7 @@ from .cells import Cells
 from .description import about, columns_text
 from .profile import Profile
 from .question import Question
-from .synthesis import Synthesis
+from .synthesis import LinkedSynthesis, Synthesis
 
 if TYPE_CHECKING:
     from .database import Database
@@ -176,6 +176,27 @@ class PrivateTable:
                 what was measured, and kept in every row.
         """
         return Synthesis(self.database, self.relation, columns, max_rows_per_unit, cells, impossible, determines)
+
+    def synthesize_with(
+        self,
+        children: PrivateTable | str,
+        *,
+        max_children: int,
+        columns: Sequence[str] | None = None,
+        child_columns: Sequence[str] | None = None,
+        cells: int = CELLS,
+    ) -> LinkedSynthesis:
+        """Return two linked synthetic tables to be made: these rows, one of each unit, and those of another table.
+
+        Args:
+            children: Any number of rows of each unit, or the name of a table; those who have none are left out.
+            max_children: How many of them are kept at most.
+            columns: Which columns of the parents; all but those that name a unit or a row, unless told.
+            child_columns: Which of the children.
+            cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+        """
+        relation = Scan(children) if isinstance(children, str) else children.relation
+        return LinkedSynthesis(self.database, self.relation, relation, columns, child_columns, max_children, cells)
 
     def aggregate(self, *unnamed: Any, **aggregates: Aggregate) -> Question:
         """Return a question about all rows: `aggregate(n=sitr.count())`."""

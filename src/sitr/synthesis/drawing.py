@@ -101,12 +101,12 @@ def _block(
         places = np.repeat(np.tile(np.arange(shares.shape[1], dtype=made.dtype), components), counts.ravel())
         for begin, end in zip(ends - each, ends, strict=True):
             generator.shuffle(places[begin:end])  # inside a component, columns are independent
-        made[:, column] = _values(places, bins, singles[column], generator)
+        made[:, column] = values_in_bins(places, bins, singles[column], generator)
     return made, each
 
 
-def _values(places: Codes, bins: Integers, shares: Floats, generator: np.random.Generator) -> Codes:
-    """Values in place of bins, by their shares inside."""
+def values_in_bins(places: Codes, bins: Integers, shares: Floats, generator: np.random.Generator) -> Codes:
+    """Return values in the place of bins, by their shares inside."""
     count = int(bins.max()) + 1
     several = np.bincount(bins, minlength=count) > 1
     alone = np.zeros(count, dtype=places.dtype)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..accounting import Bracket
+from ..accounting import Bracket, Event
 from ..display import counted, reckoned, rounded_up, scientific
 from ..tables.codes import Code
 from .measuring import FEWEST, HELD, MOST, MOST_BINS, ROUNDS, STEPS
@@ -120,6 +120,7 @@ def explained(
     rows: float | None,
     remaining: Mapping[str, tuple[str, str]],
     notes: tuple[str, ...] = (),
+    event: Event | None = None,
 ) -> SynthesisExplanation:
     """Return what a plan says.
 
@@ -129,6 +130,7 @@ def explained(
         rows: About how many rows there are, where that is public.
         remaining: For each budget, what is left now and after; as text.
         notes: Remarks.
+        event: What is charged, where that is more than the plan.
     """
     codes, costs = plan.coded.codes, plan.mechanism.costs
     sizes = [code.size for code in codes]
@@ -143,7 +145,7 @@ def explained(
         megabytes = (8 * wide**2 + 6 * 4 * wide**2 + 6 * 4 * COMPONENTS * wide) / 2**20 + 50
     return SynthesisExplanation(
         plan=plan,
-        epsilon=plan.event.epsilon(delta=delta),
+        epsilon=(plan.event if event is None else event).epsilon(delta=delta),
         delta=delta,
         lines=tuple(_line(code, plan, noise, rows) for code, noise in zip(codes, deviations, strict=True)),
         pair_noise=1.96 * typical,

@@ -17,7 +17,6 @@ from ..mechanisms.partitions import MOST_GROUPS, PartitionSelection
 from ..tables.codes import CELLS, Code, Coded
 from ..tables.crosstab import Crosstab
 from ..tables.declaration import Declaration
-from ..tables.domains import Domain
 from ..tables.expressions import Column
 from ..tables.relations import Relation, has_unit, private_tables, require_column, rows_per_unit, table_of
 from ..tables.source import Source
@@ -170,6 +169,7 @@ def synthesis_plan(
     cells: int = CELLS,
     impossible: Sequence[Mapping[str, Any]] = (),
     determines: Mapping[str, str] | None = None,
+    beside: Event | None = None,
 ) -> SynthesisPlan:
     """Return how a relation is synthesized at a price.
 
@@ -185,6 +185,7 @@ def synthesis_plan(
         impossible: Combinations that no row has, such as {"sex": "m", "pregnant": True}: public, and kept exactly.
         determines: Columns that others determine, such as {"country": "town"}: which value goes with which is found
             from what was measured, and kept in every row.
+        beside: What else is released with it, for the same price.
 
     Raises:
         InvalidArgument: A column has neither values nor bounds that are public; or a rule means none.
@@ -193,7 +194,7 @@ def synthesis_plan(
     values are found as groups are, and the rest is one Gaussian event (`synthesizer`). Both are composed (THEORY 4.5).
     """
     schema, bound = relation.schema(declared), kept_of_unit(relation, declared, max_rows_per_unit)
-    names = _chosen(relation, declared, schema, columns)
+    names = chosen_columns(relation, declared, columns)
     unlisted = tuple(name for name in names if schema[name].kind == "string" and schema[name].categories is None)
     # What is not named is as if it were missing.
     codes = tuple(
@@ -201,6 +202,7 @@ def synthesis_plan(
         for name in names
     )
     found = _found(relation, declared, unlisted, bound, epsilon, delta)
+    others = [one.selection.event for one in found.values()] + ([] if beside is None else [beside])
     mechanism = synthesizer(
         [max(code.size, 1) for code in codes],
         epsilon=epsilon,
@@ -208,7 +210,7 @@ def synthesis_plan(
         ordered=[code.ordered for code in codes],
         max_rows_per_unit=1 if bound is None else bound.rows or 1,
         adjacency=declared.adjacency,
-        beside=compose(*(one.selection.event for one in found.values())) if found else None,
+        beside=compose(*others) if others else None,
     )
     event = compose(*(one.selection.event for one in found.values()), mechanism.event)
     plan = SynthesisPlan(Coded(relation, codes, bound), found, mechanism, event, tuple(impossible), determines or {})
@@ -216,10 +218,13 @@ def synthesis_plan(
     return plan
 
 
-def _chosen(
-    relation: Relation, declared: Declaration, schema: Mapping[str, Domain], columns: Sequence[str] | None
-) -> tuple[str, ...]:
-    """The columns of a synthetic table: who a row is about is none, as there is nobody."""
+def chosen_columns(relation: Relation, declared: Declaration, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns of a synthetic table: who a row is about is none, as there is nobody.
+
+    Raises:
+        InvalidArgument: There is no such column, or none is left.
+    """
+    schema = relation.schema(declared)
     if columns is not None:
         for name in columns:
             require_column(name, schema)
