@@ -115,8 +115,9 @@ def test_the_programs_of_a_guide_print_what_it_says(name, tmp_path, monkeypatch,
     texts = blocks("python", ROOT / "docs" / f"{name}.md")
     if any("demo-output" in text for text in texts):
         demo.visit(tmp_path / "demo-output")
+    names: dict[str, object] = {}
     for text in texts:
-        exec(compile(text, f"{name}.md", "exec"), {})
+        exec(compile(text, f"{name}.md", "exec"), names)
         told = capsys.readouterr().out
         for said in re.findall(
             r"^print\(.*\)  # ((?:[\d.]+|True|False)(?: (?:[\d.]+|True|False))*)", text, re.MULTILINE

@@ -181,9 +181,9 @@ def synthesizer(
         beside: What else is released with it, for the same price.
 
     Privacy: all measurements are discrete Gaussian noise on whole numbers. Of each column's counts, and of each table
-    of two columns, one row moves one cell by 1; each distance of a table from what is known moves by 1. What each part
-    costs is fixed in advance, in μ of Gaussian DP, whichever tables are chosen (THEORY 3.5, 4.1); where a part is
-    chosen from earlier ones its μ is not. So a release is one Gaussian event, outside a mass of less than 1e-11.
+    of two or three columns, one row moves one cell by 1; each distance of a table from what is known moves by 1. The
+    parts add up to a μ of Gaussian DP that is fixed in advance, whichever tables are chosen (THEORY 3.5, 4.1). So a
+    release is one Gaussian event, outside a mass of less than 1e-11.
 
     Example:
         >>> rng = np.random.default_rng(1)
