@@ -21,6 +21,15 @@ def test_it_costs_no_more_than_it_may(distances, cells, mu, reach):
     assert all(cells[PAIRS.index(pair)][one.level] > 0 for pair, one in chosen.items())
 
 
+@given(st.floats(-9, 0), st.sampled_from([1.0, 1e2, 1e4]), st.sampled_from([4.0, 400.0]), st.floats(1, 100))
+def test_it_costs_no_more_where_distances_are_mostly_noise(power, reach, cells, times):
+    """The less may be spent the noisier are the distances: no price that is tried may be low enough for them."""
+    mu = 10**power
+    distances = np.full((8, 2), int(times * reach / mu))
+    chosen = Scores(PAIRS, distances, np.full((8, 2), cells), reach).chosen(mu)
+    assert sum(one.mu**2 for one in chosen.values()) <= mu**2
+
+
 def test_what_is_known_well_is_left_out_and_most_is_spent():
     far = np.array([[20_000, 15_000]] * 4 + [[20, -30]] * 4)
     chosen = Scores(PAIRS, far, np.full((8, 2), 100.0), 1.0).chosen(0.1)

@@ -50,12 +50,16 @@ class Scores:
 
         To leave a table out loses its largest distance; to take it at a level loses what finer ones would show, and the
         noise on its cells. A price of μ² is found at which the tables that are worth it cost what there is.
+
+        Privacy: never more than μ is spent. Where it is so small that every price lets through too much, as distances
+        are but noise then, no table is measured.
         """
         low, high = 1e-6, 1e18
         for _ in range(HALVINGS):
             price = np.sqrt(low * high)
             low, high = (price, high) if self._at(price)[1] > mu**2 else (low, price)
-        return self._at(high)[0]
+        found, spent = self._at(high)
+        return found if spent <= mu**2 else {}
 
     def _at(self, price: float) -> tuple[dict[Pair, Chosen], float]:
         noise = OFF * SMOOTHED * self.reach * self.cells
