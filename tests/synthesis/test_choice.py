@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sitr.mechanisms.samplers.draws import LARGEST_SIGMA
 from sitr.synthesis.choice import Scores
 
 PAIRS = tuple((0, other) for other in range(1, 9))
@@ -28,6 +29,7 @@ def test_it_costs_no_more_where_distances_are_mostly_noise(power, reach, cells, 
     distances = np.full((8, 2), int(times * reach / mu))
     chosen = Scores(PAIRS, distances, np.full((8, 2), cells), reach).chosen(mu)
     assert sum(one.mu**2 for one in chosen.values()) <= mu**2
+    assert all(one.mu > reach / LARGEST_SIGMA for one in chosen.values())
 
 
 def test_what_is_known_well_is_left_out_and_most_is_spent():

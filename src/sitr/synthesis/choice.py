@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.samplers.draws import LARGEST_SIGMA
+
 Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
@@ -67,7 +69,8 @@ class Scores:
             mus = 2.0 ** (np.floor(GRID * np.log2(np.cbrt(noise / (2 * price)))) / GRID)
             best = self.distances.max(axis=1)
             lost = np.maximum(best[:, np.newaxis] - self.distances, 0) + noise / mus + price * mus**2
-        lost = np.where(self.cells > 0, lost, np.inf)
+        drawn = mus * LARGEST_SIGMA > 2 * self.reach  # noise beyond that is not
+        lost = np.where((self.cells > 0) & drawn, lost, np.inf)
         levels = lost.argmin(axis=1)
         rows = np.flatnonzero(lost[np.arange(len(levels)), levels] < best)
         found = {self.pairs[row]: Chosen(int(levels[row]), float(mus[row, levels[row]])) for row in rows}

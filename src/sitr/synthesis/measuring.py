@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting.notions import LEAST_VARIANCE, SMOOTHING, discrete_gdp
+from ..errors import InvalidArgument
 from ..mechanisms.randomness import Source
-from ..mechanisms.samplers.draws import Variance, discrete_gaussian
+from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussian
 from .bins import Levels, held
 from .choice import Pair, Scores
 from .denoising import Spread, denoised
@@ -78,14 +79,28 @@ class Costs:
         return self.mu * math.sqrt((1 - SINGLES - SCORES) / ROUNDS)
 
     def deviation(self, mu: float) -> float:
-        """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5)."""
-        return math.sqrt(max((self.reach / mu) ** 2 + SMOOTHING, LEAST_VARIANCE)) * (1 + 2.0**-40)
+        """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5).
+
+        Raises:
+            InvalidArgument: It is more than the sampler draws: beyond, what is drawn would not be what is charged.
+        """
+        found = math.sqrt(max((self.reach / mu) ** 2 + SMOOTHING, LEAST_VARIANCE)) * (1 + 2.0**-40)
+        if found > LARGEST_SIGMA:
+            raise InvalidArgument(
+                f"noise with a deviation of {found:.3g} rows is more than is drawn, {LARGEST_SIGMA:.3g}.",
+                do="take a larger epsilon, fewer columns, or a smaller max_rows_per_unit.",
+            )
+        return found
 
     def deviations(self, sizes: Sequence[int]) -> Floats:
         """Return the noise on the counts of each column, of so many values each."""
         weights = np.array([size**WIDER for size in sizes])
         mus = self.singles * np.sqrt(weights / weights.sum())
         return np.array([self.deviation(float(mu)) for mu in mus])
+
+    def score_deviation(self, scores: int) -> float:
+        """Return the noise on each of so many distances: one moves by `moved`, where a table moves by `reach`."""
+        return self.deviation(self.scores / math.sqrt(max(scores, 1)) * self.reach / self.moved)
 
     def outside(self, columns: int) -> float:
         """Return the probability that some noise is not what passes for Gaussian, over all that a unit moves."""
@@ -182,8 +197,8 @@ class Measuring:
                 distances[place, level] = np.abs(self.counted[pair, level] - expected.astype(np.int64)).sum()
                 same = level > 0 and (sizes[[*pair]] == levels.sizes[level - 1][[*pair]]).all()
                 cells[place, level] = 0 if same or sizes[[*pair]].min() < 2 else sizes[[*pair]].prod()
-        each = costs.scores / math.sqrt(max(distances.size, 1)) * costs.reach / costs.moved
-        return Scores(self.pairs, self._noisy(distances, costs.deviation(each)), cells, costs.reach)
+        noisy = self._noisy(distances, costs.score_deviation(distances.size))
+        return Scores(self.pairs, noisy, cells, costs.reach)
 
     def _measure_pairs(self, scores: Scores) -> None:
         """Measure what was chosen; what was measured before is averaged with it."""

@@ -148,6 +148,9 @@ def synthesizer(
         adjacency: Between neighbours. The number of rows is private under either.
         beside: What else is released with it, for the same price.
 
+    Raises:
+        InvalidArgument: The noise would be more than is drawn: ε is tiny for so many columns, or rows of a unit.
+
     Privacy: all measurements are discrete Gaussian noise on whole numbers. Of each column's counts, and of each table
     of two columns, one row moves one cell by 1; each distance of a table from what is known moves by 1. What each part
     costs is fixed in advance, in μ of Gaussian DP, whichever tables are chosen (THEORY 3.5, 4.1); where a part is
@@ -179,7 +182,11 @@ def synthesizer(
         return own if beside is None else own + beside
 
     noise = calibrate_noise(both, epsilon=epsilon, delta=delta).value
-    return Synthesizer(columns, alike, Costs(1 / noise, reach, moved), adjacency)
+    costs = Costs(1 / noise, reach, moved)
+    # What is not drawn is refused now, before anything is charged; of each pair two distances are measured.
+    costs.deviations(columns)
+    costs.score_deviation(len(columns) * (len(columns) - 1))
+    return Synthesizer(columns, alike, costs, adjacency)
 
 
 def _event(noise: float, outside: float, adjacency: Adjacency) -> Event:
