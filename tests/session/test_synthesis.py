@@ -1,5 +1,7 @@
 """A synthetic table of a database: explained for nothing, charged once, kept, and drawn as often as one likes."""
 
+import base64
+import json
 from datetime import date, datetime, timedelta
 
 import numpy as np
@@ -141,10 +143,41 @@ def test_a_model_can_be_saved_and_read_anywhere(made, tmp_path):
     assert again.event == made.event
     made.to_parquet(tmp_path / "rows.parquet", 50, seed=5)
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").num_rows == 50
-    for content in ("", "{}", '{"synthetic": 2}', '{"synthetic": 1, "columns": [1]}'):
+    for content in ("", "{}", "[" * 10**5, '{"synthetic": 2}', '{"synthetic": 1, "columns": [1]}'):
         (tmp_path / "other.json").write_text(content)
         with pytest.raises(InvalidArgument, match="holds no synthetic table"):
             SyntheticTable.load(tmp_path / "other.json")
+
+
+def packed(numbers, kind):
+    return base64.b64encode(np.asarray(numbers).astype(kind).tobytes()).decode()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: model.update(rows="many"),
+        lambda model: model.update(rows=-1),
+        lambda model: model.update(bins=model["bins"] * 2),
+        lambda model: model["bins"].__setitem__(0, packed([2**32 - 1], "<u4")),
+        lambda model: model.update(columns=model["columns"][1:]),
+        lambda model: model["columns"][0]["grid"].update(upper=10**30),  # a cell for each would take for ever
+        lambda model: model["columns"][0]["grid"].update(upper=None),
+        lambda model: model["columns"][0]["grid"].update(step=[1, 0]),
+        lambda model: model["columns"][4].update(values=[1, 2]),
+        lambda model: model["shares"].__setitem__(3, packed([np.nan, 0.5], "<f8")),
+        lambda model: model["shares"].__setitem__(3, packed([-1, 2], "<f8")),
+        lambda model: model.update(shares=[]),
+        lambda model: model.update(logits=""),
+        lambda model: model.update(logits=packed(np.full(len(base64.b64decode(model["logits"])) // 4, np.nan), "<f4")),
+    ],
+)
+def test_a_model_that_someone_else_wrote_is_refused_or_can_be_drawn_from(made, tmp_path, change):
+    model = json.loads(json.dumps(made.to_dict()))
+    change(model)
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    with pytest.raises(InvalidArgument, match="holds no synthetic table"):
+        SyntheticTable.load(tmp_path / "model.json")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sitr.mechanisms.samplers.draws import LARGEST_SIGMA
 from sitr.synthesis.choice import WORTH, Scores
 
 PAIRS = tuple((0, other) for other in range(1, 9))
@@ -19,6 +20,16 @@ def test_it_costs_no_more_than_it_may(distances, cells, mu, reach):
     chosen = Scores(PAIRS, np.array(distances), np.array(cells, dtype=float), reach).chosen(mu)
     assert sum(one.mu**2 for one in chosen.values()) <= mu**2
     assert all(cells[PAIRS.index(pair)][one.level] > 0 for pair, one in chosen.items())
+
+
+@given(st.floats(-9, 0), st.sampled_from([1.0, 1e2, 1e4]), st.sampled_from([4.0, 400.0]), st.floats(1, 100))
+def test_it_costs_no_more_where_distances_are_mostly_noise(power, reach, cells, times):
+    """The less may be spent the noisier are the distances: no price that is tried may be low enough for them."""
+    mu = 10**power
+    distances = np.full((8, 2), int(times * reach / mu))
+    chosen = Scores(PAIRS, distances, np.full((8, 2), cells), reach).chosen(mu)
+    assert sum(one.mu**2 for one in chosen.values()) <= mu**2
+    assert all(one.mu > reach / LARGEST_SIGMA for one in chosen.values())
 
 
 def test_what_is_known_well_is_left_out_and_most_is_spent():

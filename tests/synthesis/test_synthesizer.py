@@ -125,6 +125,8 @@ def test_what_only_three_columns_tell_is_learnt_where_rows_carry_it():
         {"sizes": [2], "delta": 1e-25},
         {"sizes": [2], "max_rows_per_unit": 0},
         {"sizes": [2], "adjacency": "near"},
+        {"sizes": [2, 2], "epsilon": 1e-9, "delta": 1e-12},  # more noise than the sampler draws
+        {"sizes": [2] * 60, "epsilon": 1e-4, "max_rows_per_unit": 10**4},
     ],
 )
 def test_what_cannot_be_is_refused(arguments):

@@ -1,5 +1,6 @@
 """Values become numbers and values again, whatever an engine holds."""
 
+import math
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -160,3 +161,21 @@ def test_a_number_without_bounds_is_refused():
     with pytest.raises(InvalidArgument, match="x: the values have no bounds") as refused:
         Code.of("x", Domain("number"))
     assert "declare bounds" in refused.value.do
+
+
+TEXTS = ["1.00", "5.00", "90071992547409931.00", "9223372036854775807.00", "9" * 36 + ".99", "-" + "9" * 36 + ".99"]
+DECIMALS = pyarrow.array([*map(Decimal, TEXTS), None], pyarrow.decimal128(38, 2))
+FLOATS = pyarrow.array([1.0, 5.0, math.inf, -math.inf, math.nan, 1e300, None])
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+@pytest.mark.parametrize("nulls", ["skip", "drop"])
+@pytest.mark.parametrize("values", [DECIMALS, FLOATS], ids=["decimals", "floats"])
+def test_no_value_of_a_decimal_with_categories_fails(engine, nulls, values):
+    """What a double or 64 bits cannot hold is not listed: a release that fails on a single row would tell of it."""
+    column = {"type": "decimal(38, 2)", "categories": [1, 5], "nulls": nulls}
+    declared = {"tables": {"sales": {"unit": "row", "columns": {"price": column}}}}
+    with engines.asked(engine, {"sales": pyarrow.table({"price": values})}, declared) as database:
+        code = Code.of("price", database.declared.tables["sales"].schema["price"])
+        counted = database.source.count(Coded(Scan("sales"), (code,), None), Crosstab((code.coder(),), ((0,),)))
+    assert counted[0].tolist() == ([1, 1, 5] if nulls == "skip" else [1, 1])

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @click.argument("table")
 @click.option("--epsilon", type=float, required=True, help="The ε of the release, in all, together with")
 @click.option("--delta", type=float, help="its δ; the declared one unless told.")
-@click.option("--rows", type=click.IntRange(0), help="How many rows to draw; about as many as there are unless told.")
+@click.option(
+    "--rows", type=click.IntRange(0, 10**9), help="How many rows to draw; about as many as there are unless told."
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this new Parquet file.")
 @click.option("--model", type=click.Path(dir_okay=False, path_type=Path), help="Write the model to this new file.")
 @click.option("--column", "columns", multiple=True, help="Take this column; again for more. All unless told.")

@@ -8,6 +8,8 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.samplers.draws import LARGEST_SIGMA
+
 Floats = NDArray[np.float64]
 Columns = tuple[int, ...]
 Pair = tuple[int, int]
@@ -54,12 +56,16 @@ class Scores(Generic[Key]):
         """Return the tables that gain most in all for the privacy μ, which is spent whole or nearly.
 
         A price of μ² is found at which the tables that are worth it cost what there is.
+
+        Privacy: never more than μ is spent. Where it is so small that every price lets through too much, as distances
+        are but noise then, no table is measured.
         """
         low, high = 1e-6, 1e18
         for _ in range(HALVINGS):
             price = np.sqrt(low * high)
             low, high = (price, high) if self._at(price)[1] > mu**2 else (low, price)
-        return self._at(high)[0]
+        found, spent = self._at(high)
+        return found if spent <= mu**2 else {}
 
     def _at(self, price: float) -> tuple[dict[Key, Chosen], float]:
         """What is worth its price, and its μ² in all.
@@ -73,7 +79,8 @@ class Scores(Generic[Key]):
             mus = _solved(far**3 / (2 * price * noise**2)) * noise / far
             mus = 2.0 ** (np.floor(GRID * np.log2(mus)) / GRID)
             gains = far**2 / (far + noise / mus) - price * mus**2
-        gains = np.where((self.cells > 0) & (far > 0) & (gains > WORTH * far), gains, 0.0)
+        drawn = mus * LARGEST_SIGMA > 2 * self.reach  # noise beyond that is not
+        gains = np.where((self.cells > 0) & (far > 0) & drawn & (gains > WORTH * far), gains, 0.0)
         levels = gains.argmax(axis=1)
         rows = np.flatnonzero(gains[np.arange(len(levels)), levels] > 0)
         found = {self.tables[row]: Chosen(int(levels[row]), float(mus[row, levels[row]])) for row in rows}

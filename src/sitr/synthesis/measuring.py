@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting.notions import LEAST_VARIANCE, SMOOTHING, discrete_gdp
+from ..errors import InvalidArgument
 from ..mechanisms.randomness import Source
-from ..mechanisms.samplers.draws import Variance, discrete_gaussian
+from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussian
 from .bins import Levels, held
 from .choice import OFF, Columns, Pair, Scores
 from .denoising import Spread, denoised
@@ -93,14 +94,29 @@ class Costs:
         return self.mu * math.sqrt(TRIPLES)
 
     def deviation(self, mu: float) -> float:
-        """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5)."""
-        return math.sqrt(max((self.reach / mu) ** 2 + SMOOTHING, LEAST_VARIANCE)) * (1 + 2.0**-40)
+        """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5).
+
+        Raises:
+            InvalidArgument: It is more than the sampler draws: beyond, what is drawn would not be what is charged.
+        """
+        found = math.sqrt(max((self.reach / mu) ** 2 + SMOOTHING, LEAST_VARIANCE)) * (1 + 2.0**-40)
+        if found > LARGEST_SIGMA:
+            raise InvalidArgument(
+                f"noise with a deviation of {found:.3g} rows is more than is drawn, {LARGEST_SIGMA:.3g}.",
+                do="take a larger epsilon, fewer columns, or a smaller max_rows_per_unit.",
+            )
+        return found
 
     def deviations(self, sizes: Sequence[int]) -> Floats:
         """Return the noise on the counts of each column, of so many values each."""
         weights = np.array([size**WIDER for size in sizes])
         mus = self.singles * np.sqrt(weights / weights.sum())
         return np.array([self.deviation(float(mu)) for mu in mus])
+
+    def score_deviation(self, scores: int, *, triples: bool = False) -> float:
+        """Return the noise on each of so many distances: one moves by `moved`, where a table moves by `reach`."""
+        each = self.scores(triples=triples) / math.sqrt(max(scores, 1))
+        return self.deviation(each * self.reach / self.moved)
 
     def outside(self, columns: int) -> float:
         """Return the probability that some noise is not what passes for Gaussian, over all that a unit moves."""
@@ -229,8 +245,7 @@ class Measuring:
 
     def _noisy_distances(self, distances: Integers, told: NDArray[np.bool_], *, triples: bool = False) -> Floats:
         """Distances with noise, less its deviation, where they are told; 0 elsewhere."""
-        each = self.costs.scores(triples=triples) / math.sqrt(max(int(told.sum()), 1))
-        deviation = self.costs.deviation(each * self.costs.reach / self.costs.moved)
+        deviation = self.costs.score_deviation(int(told.sum()), triples=triples)
         noisy = np.zeros(distances.shape)
         noisy[told] = self._noisy(distances[told], deviation) - deviation
         return noisy

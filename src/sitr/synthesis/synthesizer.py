@@ -20,7 +20,7 @@ from ..release import Release
 from ..units import ADJACENCIES, Adjacency
 from .choice import Columns, Pair
 from .drawing import Codes, blocks, drawn
-from .measuring import Costs, Counter, Learnt, Measuring
+from .measuring import CANDIDATES, LEVELS, Costs, Counter, Learnt, Measuring
 from .rules import Rules
 
 Integers = NDArray[np.int64]
@@ -180,6 +180,9 @@ def synthesizer(
         adjacency: Between neighbours. The number of rows is private under either.
         beside: What else is released with it, for the same price.
 
+    Raises:
+        InvalidArgument: The noise would be more than is drawn: ε is tiny for so many columns, or rows of a unit.
+
     Privacy: all measurements are discrete Gaussian noise on whole numbers. Of each column's counts, and of each table
     of two or three columns, one row moves one cell by 1; each distance of a table from what is known moves by 1. The
     parts add up to a μ of Gaussian DP that is fixed in advance, whichever tables are chosen (THEORY 3.5, 4.1). So a
@@ -211,7 +214,12 @@ def synthesizer(
         return own if beside is None else own + beside
 
     noise = calibrate_noise(both, epsilon=epsilon, delta=delta).value
-    return Synthesizer(columns, alike, Costs(1 / noise, reach, moved), adjacency)
+    costs = Costs(1 / noise, reach, moved)
+    # What is not drawn is refused now, before anything is charged: distances have the most noise.
+    costs.deviations(columns)
+    costs.score_deviation(len(LEVELS) * math.comb(len(columns), 2))
+    costs.score_deviation(min(math.comb(len(columns), 3), CANDIDATES), triples=True)
+    return Synthesizer(columns, alike, costs, adjacency)
 
 
 def _event(noise: float, outside: float, adjacency: Adjacency) -> Event:

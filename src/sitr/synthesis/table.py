@@ -138,8 +138,10 @@ class SyntheticTable(Paid):
         """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls.from_dict(content, content["entry"], content["operation"])
-        except (ValueError, KeyError, TypeError) as error:
+            made = cls.from_dict(content, content["entry"], content["operation"])
+            made.sample(1, seed=0)  # so that a file by someone else fails here, or not at all
+            return made
+        except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise InvalidArgument(f"{path} holds no synthetic table: {type(error).__name__}.") from None
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,11 +168,18 @@ class SyntheticTable(Paid):
         """Return a model that was kept."""
         if content["synthetic"] != FORMAT:
             raise ValueError("another form of it")
+        codes = tuple(Code.from_dict(one) for one in content["columns"])
         bins = [_unpacked(one, "<u4").astype(np.int64) for one in content["bins"]]
-        levels = Levels(bins, [])
-        logits = _unpacked(content["logits"], "<f4").reshape(-1, levels.finest)
         shares = [_unpacked(one, "<f8") for one in content["shares"]]
-        learnt = Learnt(Mixture(levels, logits), shares, content["rows"])
+        if not [code.size for code in codes] == [one.size for one in bins] == [one.size for one in shares]:
+            raise ValueError("parts of different sizes")
+        if not all(np.isfinite(one).all() and one.min() >= 0 and one.any() for one in shares):
+            raise ValueError("no shares")
+        levels, rows = Levels(bins, []), content["rows"]
+        logits = _unpacked(content["logits"], "<f4").reshape(-1, levels.finest)
+        if not logits.size or not np.isfinite(logits).all() or type(rows) is not int or not 0 <= rows < 2**63:
+            raise ValueError("no mixture of rows")
+        learnt = Learnt(Mixture(levels, logits), shares, rows)
         return cls(
             value=SyntheticRows(learnt),
             error95=None,
@@ -181,7 +190,7 @@ class SyntheticTable(Paid):
             notes=tuple(content["notes"]),
             operation=operation,
             kept=True,
-            codes=tuple(Code.from_dict(one) for one in content["columns"]),
+            codes=codes,
             rules=None if content["rules"] is None else Rules.from_dict(content["rules"]),
         )
 

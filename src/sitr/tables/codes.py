@@ -90,10 +90,15 @@ class Code:
 
     @property
     def _listed_type(self) -> Any:
-        kinds = {"boolean": pyarrow.bool_(), "string": pyarrow.string(), "date": pyarrow.date32()}
-        if self.domain.kind == "timestamp":
-            return pyarrow.timestamp("us")
-        return kinds.get(self.domain.kind, pyarrow.int64() if self.domain.step == 1 else pyarrow.float64())
+        """As an engine hands listed values over: a cast to any other type may fail on the value of a single row."""
+        kinds = {
+            "boolean": pyarrow.bool_(),
+            "number": pyarrow.int64(),  # decimals as well: their categories are whole numbers
+            "string": pyarrow.string(),
+            "date": pyarrow.date32(),
+            "timestamp": pyarrow.timestamp("us"),
+        }
+        return kinds[self.domain.kind]
 
     def to_dict(self) -> dict[str, Any]:
         """Return how it is numbered as JSON holds it."""

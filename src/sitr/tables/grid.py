@@ -92,6 +92,8 @@ def joinable(value: Value) -> Value:
 def whole_key(value: Value) -> Value:
     """Return a whole number in 64 bits; one that does not fit is missing."""
     kind = value.type()
+    if kind.is_floating():  # declared as a decimal: infinity, and what is as large, is no whole number of 64 bits
+        return rounded(value.between(real(-FARTHEST), real(FARTHEST)).ifelse(value, ibis.null(kind)))
     if kind.is_decimal() or (kind.is_integer() and not kind.is_signed_integer()):
         value = value.between(whole(-(2**63) + 1), whole(2**63 - 1)).ifelse(value, ibis.null(kind))
     return value.cast("int64")
