@@ -23,6 +23,7 @@ from ..mechanisms.samplers.draws import Variance, discrete_gaussian
 from .bins import Levels, held
 from .choice import Pair, Scores
 from .denoising import Spread, denoised
+from .measured import Measured
 from .mixture import Mixture, Targets
 
 Floats = NDArray[np.float64]
@@ -102,11 +103,13 @@ class Learnt:
         mixture: Of bins.
         singles: The share of each value of each column.
         rows: How many there are, about.
+        measured: The noisy tables that it was learnt from.
     """
 
     mixture: Mixture
     singles: Sequence[Floats]
     rows: int
+    measured: tuple[Measured, ...] = ()
 
 
 class Measuring:
@@ -154,7 +157,21 @@ class Measuring:
             self._measure_pairs(scores)
             mixture = mixture.fitted(self._targets(first))
             model = mixture.tables().astype(np.float64)
-        return Learnt(mixture, self.singles, round(self.rows))
+        return Learnt(mixture, self.singles, round(self.rows), self._measured())
+
+    def _measured(self) -> tuple[Measured, ...]:
+        """All noisy tables, without the scores by which they were chosen."""
+        made = [
+            Measured((column,), (np.arange(noisy.size),), noisy.astype(np.float64), float(noise) ** 2)
+            for column, (noisy, noise) in enumerate(zip(self.noisy, self.deviations, strict=True))
+        ]
+        for (pair, level), (table, weight) in self.known.items():
+            bins = tuple(
+                self.levels.coarser[level - 1][column][self.levels.bins[column]] if level else self.levels.bins[column]
+                for column in pair
+            )
+            made.append(Measured(pair, bins, table, 1 / weight))
+        return tuple(made)
 
     def _noisy(self, counts: Integers, deviation: float) -> Integers:
         variance = Variance(Fraction(deviation) ** 2)  # the sampler takes a variance, never a deviation
@@ -164,6 +181,7 @@ class Measuring:
         """Count each column, and all rows by all of them together."""
         self.deviations = self.costs.deviations([count.size for count in counts])
         noisy = [self._noisy(count, float(noise)) for count, noise in zip(counts, self.deviations, strict=True)]
+        self.noisy = noisy
         precision = 1 / (np.array([count.size for count in counts]) * self.deviations**2)
         self.rows = max(float(np.dot([one.sum() for one in noisy], precision) / precision.sum()), 1.0)
         self.singles = [

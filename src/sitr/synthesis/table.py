@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -20,10 +20,14 @@ from ..display import counted
 from ..errors import InvalidArgument
 from ..release import NOT_PRIVATE, Paid
 from ..tables.codes import Code
+from .answers import Count, count_rows
 from .bins import Levels
 from .conditions import conditioned
+from .counting import read_counting
+from .measured import Measured
 from .measuring import Learnt
 from .mixture import Mixture
+from .sandbox import SampleAnswer, answered
 from .synthesizer import MOST_ROWS, SyntheticRows
 
 FORMAT = 1
@@ -36,10 +40,14 @@ class SyntheticTable(Paid):
     Attributes:
         value: What was learnt.
         codes: How the columns are numbered.
+        table: What the table is called that was measured; "rows" where it is made of several.
+        rows_per_unit: How many rows of a unit were kept at most; None where each row is a unit of its own.
     """
 
     value: SyntheticRows
     codes: tuple[Code, ...] = ()
+    table: str = "rows"
+    rows_per_unit: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -79,13 +87,66 @@ class SyntheticTable(Paid):
 
     def _conditioned(self, condition: Mapping[str, Any]) -> tuple[Learnt, dict[str, Any]]:
         allowed, within = {}, {}
-        for name, wanted in condition.items():
+        for place, wanted in self._placed(condition):
+            allowed[place], within[self.columns[place]] = self.codes[place].allowed(wanted)
+        return conditioned(self.value.learnt, allowed) if allowed else self.value.learnt, within
+
+    def _placed(self, condition: Mapping[str, Any]) -> list[tuple[int, Any]]:
+        """What is wanted of columns, by their numbers."""
+        for name in condition:
             if name not in self.columns:
                 hint = _validate.meant(str(name), self.columns)
                 raise InvalidArgument(f"there is no column {_validate.shown(name)}.", do=hint)
-            place = self.columns.index(name)
-            allowed[place], within[name] = self.codes[place].allowed(wanted)
-        return conditioned(self.value.learnt, allowed) if allowed else self.value.learnt, within
+        return [(self.columns.index(name), wanted) for name, wanted in condition.items()]
+
+    def count(self, condition: Mapping[str, Any] | None = None) -> Count:
+        """Return how many rows the table had of which a condition holds; as often as one likes, for nothing.
+
+        Where a noisy table was measured along whose cells the condition cuts, its counts are added up: right on
+        average, with an interval. Elsewhere the model says a number, and nobody knows how wrong it is.
+
+        Args:
+            condition: As for `sample`; of values beyond their bounds, which count as the bounds. All rows unless told.
+
+        Raises:
+            InvalidArgument: A condition names no column, or what it cannot hold.
+
+        Privacy: post-processing of what was measured (THEORY 6.3). An interval holds the truth with probability 0.95 at
+        least; many of them together hold theirs less often.
+        """
+        found = count_rows(self.value.learnt, self.codes, self._placed(condition or {}))
+        return replace(found, notes=(*found.notes, *self._kept()))
+
+    def _kept(self) -> tuple[str, ...]:
+        """What a count does not count."""
+        if self.rows_per_unit is None:
+            return ()
+        return (f"Counted are rows that were kept: at most {self.rows_per_unit:,} of each unit.",)
+
+    def query(self, sql: str, rows: int | None = None, *, seed: int | None = None) -> SampleAnswer:
+        """Return what one SELECT says of rows that were drawn at random; as often as one likes, for nothing.
+
+        It runs in a database of its own in memory, from which no file, no address and no other table can be reached.
+        Where it is COUNT(*) of rows with conditions, joined by AND, on columns that were measured together, by groups
+        or in all, each count comes with what was measured, and its interval, as `count` gives it.
+
+        Args:
+            sql: The SELECT, in the words of DuckDB; the rows are a table called as the one that was measured.
+            rows: How many are drawn; as many as there were, about, unless told.
+            seed: To draw the same again.
+
+        Raises:
+            InvalidArgument: It is not one SELECT, or DuckDB cannot run it.
+
+        Privacy: post-processing of what was measured (THEORY 6.3).
+        """
+        drawn = self.sample(rows, seed=seed)
+        found, counting = answered(sql, self.table, drawn), read_counting(sql, self.codes)
+        if counting is None:
+            return SampleAnswer(found, drawn.num_rows, notes=self._kept())
+        lines = zip(*(column.to_pylist() for column in found.columns), strict=True)
+        counts = tuple(count_rows(self.value.learnt, self.codes, counting.of_row(line)) for line in lines)
+        return SampleAnswer(found, drawn.num_rows, counts, self._kept())
 
     def to_pandas(self, rows: int | None = None, **options: Any) -> Any:
         """Return rows that were drawn at random as a pandas frame; the options are those of `sample`."""
@@ -126,6 +187,9 @@ class SyntheticTable(Paid):
             "bins": [_packed(bins, "<u4") for bins in learnt.mixture.levels.bins],
             "shares": [_packed(share, "<f8") for share in learnt.singles],
             "logits": _packed(learnt.mixture.logits, "<f4"),
+            "measured": _tables_to_dict(learnt.measured),
+            "table": self.table,
+            "rows_per_unit": self.rows_per_unit,
             "event": self.event.to_dict(),
             "entry": self.entry,
             "operation": self.operation,
@@ -143,7 +207,8 @@ class SyntheticTable(Paid):
         levels = Levels(bins, [])
         logits = _unpacked(content["logits"], "<f4").reshape(-1, levels.finest)
         shares = [_unpacked(one, "<f8") for one in content["shares"]]
-        learnt = Learnt(Mixture(levels, logits), shares, content["rows"])
+        measured = _tables_from_dict(content["measured"])
+        learnt = Learnt(Mixture(levels, logits), shares, content["rows"], measured)
         return cls(
             value=SyntheticRows(learnt),
             error95=None,
@@ -155,12 +220,39 @@ class SyntheticTable(Paid):
             operation=operation,
             kept=True,
             codes=tuple(Code.from_dict(one) for one in content["columns"]),
+            table=content["table"],
+            rows_per_unit=content["rows_per_unit"],
         )
 
     def __str__(self) -> str:
         about = f"a synthetic table of {counted(len(self.codes), 'column')}, about {self.rows:,} rows"
         stamp = "" if self.private else f"; {NOT_PRIVATE}"
         return "\n".join([f"{about}: {', '.join(self.columns)}", *self.notes, *self.left, f"{self.charged}{stamp}"])
+
+
+def _tables_to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
+    """Many tables have the same bins, which are written once."""
+    written: dict[str, int] = {}
+    tables = [
+        {
+            "columns": list(one.columns),
+            "bins": [written.setdefault(_packed(bins, "<u4"), len(written)) for bins in one.bins],
+            "counts": _packed(one.counts, "<f8"),
+            "variance": one.variance,
+        }
+        for one in measured
+    ]
+    return {"bins": list(written), "tables": tables}
+
+
+def _tables_from_dict(content: Mapping[str, Any]) -> tuple[Measured, ...]:
+    cuts = [_unpacked(one, "<u4").astype(np.int64) for one in content["bins"]]
+    made = []
+    for one in content["tables"]:
+        bins = tuple(cuts[place] for place in one["bins"])
+        counts = _unpacked(one["counts"], "<f8").reshape([int(cut.max()) + 1 for cut in bins])
+        made.append(Measured(tuple(one["columns"]), bins, counts, float(one["variance"])))
+    return tuple(made)
 
 
 def _packed(numbers: Any, kind: str) -> str:
