@@ -59,9 +59,9 @@ def test_intervals_hold_the_truth(quick):
     """Of whole releases with exact noise, in which pairs are measured once or twice.
 
     Fewer than 1,837 of 2,000 intervals hold the truth with probability 9.5e-10, if each does with 0.95; half a row at
-    each end makes that less. Errors in deviations are normal: their mean is beyond 6.6/√2000 with probability 4e-11, and
-    each tail of their squares, which is that of χ², has 2e-11. The law can fail: intervals of half the variance would
-    hold the truth 1,837 times with probability 2e-28 at most.
+    each end makes that less. Errors in deviations are normal: their mean is beyond 6.6/√2000 with probability 4e-11,
+    and each tail of their squares, which is that of χ², has 2e-11. The law can fail: intervals of half the variance
+    would hold the truth 1,837 times with probability 2e-28 at most.
     """
     rows = some_rows()
     made = synthesizer([code.size for code in CODES], epsilon=1.0, delta=1e-6)

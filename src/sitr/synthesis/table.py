@@ -19,14 +19,17 @@ from ..accounting import Event
 from ..display import counted
 from ..errors import InvalidArgument
 from ..release import NOT_PRIVATE, Paid
+from ..tables.arrow import frame_of
 from ..tables.codes import Code
 from .answers import Count, count_rows
 from .bins import Levels
+from .comparison import compared
 from .conditions import conditioned
 from .counting import read_counting
 from .measured import Measured
 from .measuring import Learnt
 from .mixture import Mixture
+from .quality import Quality, quality_of
 from .sandbox import SampleAnswer, answered
 from .synthesizer import MOST_ROWS, SyntheticRows
 
@@ -147,6 +150,33 @@ class SyntheticTable(Paid):
         lines = zip(*(column.to_pylist() for column in found.columns), strict=True)
         counts = tuple(count_rows(self.value.learnt, self.codes, counting.of_row(line)) for line in lines)
         return SampleAnswer(found, drawn.num_rows, counts, self._kept())
+
+    def quality(self, *, unsafe_compare: Any = None, target: str | None = None, seed: int | None = None) -> Quality:
+        """Return how wrong the table may be: by its noise alone, which costs nothing, and in a test by the real rows.
+
+        Args:
+            unsafe_compare: The real rows, as a frame of pandas, Polars or Arrow. For tests: what is then said of them
+                has no noise, and is stamped NOT PRIVATE.
+            target: A column of them that a learner shall foretell from synthetic rows; this needs scikit-learn.
+            seed: To draw the same rows, triples and learners again.
+
+        Raises:
+            InvalidArgument: The real rows lack a column, or a target is given without them.
+            MissingExtra: scikit-learn is not installed.
+
+        Privacy: post-processing of what was measured (THEORY 6.3), but for what `unsafe_compare` adds, which protects
+        nobody.
+        """
+        known = quality_of(self.value.learnt, self.codes, self.count(), self._kept())
+        if unsafe_compare is None:
+            if target is not None:
+                raise InvalidArgument(
+                    "a target is foretold on real rows.", do="pass unsafe_compare as well, in a test."
+                )
+            return known
+        real = frame_of("unsafe_compare", unsafe_compare)
+        drawn = self.sample(real.num_rows, seed=seed)
+        return replace(known, comparison=compared(self.codes, drawn, real, target, seed))
 
     def to_pandas(self, rows: int | None = None, **options: Any) -> Any:
         """Return rows that were drawn at random as a pandas frame; the options are those of `sample`."""
