@@ -313,3 +313,37 @@ def test_rules_are_kept_in_every_row_and_in_the_model(tmp_path):
         assert not (rows["smokes"] & rows["age"].between(0, 50)).any()
         assert not (rows["region"].eq("north") & rows["diagnosis"].eq("flu")).any()
         assert (rows.groupby("diagnosis", dropna=False)["smokes"].nunique() == 1).all()
+
+
+def test_counts_come_with_intervals_where_they_were_measured(made):
+    rows = visits()
+    smokers = made.count({"smokes": True})
+    assert smokers.low < 0.4 * made.rows < smokers.high
+    assert f"Counted are rows that were kept: at most {made.rows_per_unit:,} of each unit." in str(smokers)
+    assert made.count().low < rows.num_rows  # of two rows of each patient, not all may be kept
+    assert made.count({"price": (0, 10)}).low is None
+    with pytest.raises(InvalidArgument, match="there is no column"):
+        made.count({"ages": 3})
+
+
+def test_sql_asks_the_rows_that_were_drawn(made):
+    found = made.query("SELECT smokes, AVG(age) AS age FROM visits GROUP BY smokes ORDER BY smokes", 3000, seed=1)
+    assert found.drawn == 3000
+    assert found.to_pandas()["age"].diff().iloc[-1] > 20
+    assert "not measured: no interval" in str(found)
+    counted = made.query("SELECT smokes, COUNT(*) AS n FROM visits GROUP BY smokes ORDER BY smokes", seed=1).to_pandas()
+    assert (counted["n"].between(counted["count_low"] - 100, counted["count_high"] + 100)).all()
+    assert counted["count_estimate"].iloc[1] == made.count({"smokes": True}).value
+
+
+def test_what_was_measured_is_kept_with_the_model(made, tmp_path):
+    made.save(tmp_path / "model.json")
+    again = SyntheticTable.load(tmp_path / "model.json")
+    assert (again.table, again.rows_per_unit) == ("visits", made.rows_per_unit)
+    for condition in ({"smokes": True}, {"age": (60, 80)}, {"smokes": True, "diagnosis": "flu"}, {}):
+        assert again.count(condition) == made.count(condition)
+    assert (
+        again.query("SELECT COUNT(*) FROM visits WHERE smokes", seed=2)
+        .to_pandas()
+        .equals(made.query("SELECT COUNT(*) FROM visits WHERE smokes", seed=2).to_pandas())
+    )

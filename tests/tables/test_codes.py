@@ -179,3 +179,51 @@ def test_no_value_of_a_decimal_with_categories_fails(engine, nulls, values):
         code = Code.of("price", database.declared.tables["sales"].schema["price"])
         counted = database.source.count(Coded(Scan("sales"), (code,), None), Crosstab((code.coder(),), ((0,),)))
     assert counted[0].tolist() == ([1, 1, 5] if nulls == "skip" else [1, 1])
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_rows_in_memory_are_numbered_as_by_hand(name):
+    with engines.asked("duckdb", {"visits": visits()}, DECLARED) as database:
+        (code,) = codes_of(database.declared, (name,))
+    column = visits().column(name).combine_chunks()
+    expected = [by_hand(code, value) for value in column.to_pylist()]
+    assert code.numbers_of(column).tolist() == [code.known if one is None else one for one in expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "cells"),
+    [
+        ("price", [Decimal(cents) / 100 for cents in range(501)], 20),
+        ("price", [Decimal(cents) / 100 for cents in range(501)], 34),
+        ("age", list(range(100)), 17),
+        ("age", list(range(100)), 10),
+        ("cost", [float(one) for one in np.linspace(-10, 50, 961)], 20),
+        ("day", [DAY + timedelta(days=one) for one in range(31)], 6),
+        ("at", [datetime(2020, 1, 1) + timedelta(minutes=30 * one, microseconds=3) for one in range(48)], 24),
+    ],
+)
+def test_a_range_that_cuts_no_cell_counts_what_is_in_it(name, values, cells):
+    """As DuckDB counts, whose doubles put a value on the border of two cells on either side."""
+    columns = {one: [visits()[one][0].as_py()] * len(values) for one in visits().column_names}
+    columns |= {name: values, "who": range(len(values)), "age": [5] * len(values), "ward": ["a"] * len(values)}
+    table = pyarrow.table(columns | {name: values}, schema=visits().schema)
+    with engines.asked("duckdb", {"visits": table}, DECLARED) as database:
+        (code,) = codes_of(database.declared, (name,), cells)
+        coded = Coded(Scan("visits"), (code,), Bound(rows=1))
+        (counts,) = database.source.count(coded, Crosstab((code.coder(),), ((0,),)))
+    exact = [code.domain.measure(value) for value in values]
+    wanted = [(code.domain.ends[0], end) for end in exact] + [(end, code.domain.ends[1]) for end in exact]
+    whole = 0
+    for low, high in wanted:
+        mask = code.whole((low, high))
+        if mask is not None:
+            whole += 1
+            assert counts[mask].sum() == sum(low <= value <= high for value in exact)
+        assert code.parts((low, high))[~code.allowed((low, high))[0]].max(initial=0) == 0
+    assert whole >= (3 if name == "cost" else code.known // 4)
+
+
+def test_values_beside_each_other():
+    age, cost = (Code.of("x", Domain("number", lower=0, upper=99, float=one)) for one in (False, True))
+    assert (age.beside(Fraction(7), 1), age.beside(Fraction(15, 2), -1), age.beside(Fraction(15, 2), 1)) == (8, 7, 8)
+    assert float(cost.beside(Fraction(8), -1)) < 8 == float(cost.beside(cost.beside(Fraction(8), -1), 1))

@@ -1,4 +1,4 @@
-"""Words and pictures: the figures of the accountant with the numbers behind them, and how a budget burns down.
+"""Words and pictures: figures of the accountant with their numbers, how a budget burns down, how good a table is.
 
 Example:
     >>> from sitr.report import numbers
@@ -9,5 +9,6 @@ Example:
 from . import numbers
 from .burn_down import write_burn_down
 from .figures import FIGURES, write_figures
+from .synthetic import write_quality
 
-__all__ = ["FIGURES", "numbers", "write_burn_down", "write_figures"]
+__all__ = ["FIGURES", "numbers", "write_burn_down", "write_figures", "write_quality"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,29 @@ from .measuring import Learnt
 from .mixture import Mixture
 
 COPIES = 10  # components that stand for one on average: they are equally frequent, and some are wanted more than others
+
+
+def share(learnt: Learnt, parts: Mapping[int, NDArray[np.float64]]) -> float:
+    """Return which share of all rows has wanted values, by the model.
+
+    Args:
+        learnt: What was learnt.
+        parts: Of columns, by number, which part of each of their values is wanted, from 0 to 1.
+
+    Privacy: post-processing of what was measured (THEORY 6.3).
+    """
+    levels, weights = learnt.mixture.levels, np.ones(len(learnt.mixture.shares))
+    for column, part in parts.items():
+        inside = _inside(learnt, column, part)
+        weights *= learnt.mixture.shares[:, levels.slice(0, column)] @ inside
+    return float(weights.mean())
+
+
+def _inside(learnt: Learnt, column: int, part: NDArray[Any]) -> NDArray[np.float64]:
+    """Which part of each bin is wanted; of one that holds nothing, nothing."""
+    bins, singles = learnt.mixture.levels.bins[column], learnt.singles[column]
+    wanted, everything = held(bins, singles * part), held(bins, singles)
+    return np.divide(wanted, everything, out=np.zeros_like(wanted), where=everything > 0)
 
 
 def conditioned(learnt: Learnt, allowed: Mapping[int, NDArray[np.bool_]]) -> Learnt:
@@ -31,9 +55,8 @@ def conditioned(learnt: Learnt, allowed: Mapping[int, NDArray[np.bool_]]) -> Lea
     shares = learnt.mixture.shares.astype(np.float64)
     weights = np.ones(len(shares))
     for column, mask in allowed.items():
-        here, bins = levels.slice(0, column), levels.bins[column]
-        inside, everything = held(bins, singles[column] * mask), held(bins, singles[column])
-        shares[:, here] *= np.divide(inside, everything, out=np.zeros_like(inside), where=everything > 0)
+        here = levels.slice(0, column)
+        shares[:, here] *= _inside(learnt, column, mask)
         weights *= shares[:, here].sum(axis=1)
         singles[column] = np.where(mask, singles[column], 0.0)
     if not weights.any():

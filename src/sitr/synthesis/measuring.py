@@ -25,6 +25,7 @@ from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussi
 from .bins import Levels, held
 from .choice import OFF, Columns, Pair, Scores
 from .denoising import Spread, denoised
+from .measured import Measured
 from .mixture import Mixture, Targets, Triple
 
 Floats = NDArray[np.float64]
@@ -134,11 +135,13 @@ class Learnt:
         mixture: Of bins.
         singles: The share of each value of each column.
         rows: How many there are, about.
+        measured: The noisy tables that it was learnt from.
     """
 
     mixture: Mixture
     singles: Sequence[Floats]
     rows: int
+    measured: tuple[Measured, ...] = ()
 
 
 class Measuring:
@@ -174,6 +177,7 @@ class Measuring:
         }
         self.held = [held(bins, share) for bins, share in zip(self.levels.bins, self.singles, strict=True)]
         self.known: dict[tuple[Pair, int], tuple[Floats, Floats]] = {}
+        self.tables: dict[tuple[Pair, int], tuple[Floats, float]] = {}  # as they were measured, without expectations
         self.triples: list[Triple] = []
 
     def learnt(self) -> Learnt:
@@ -189,7 +193,21 @@ class Measuring:
                 self._measure_triples(mixture)
             mixture = mixture.fitted(self._targets(first), steps, self._window())
             model = mixture.tables()
-        return Learnt(mixture, self.singles, round(self.rows))
+        return Learnt(mixture, self.singles, round(self.rows), self._measured())
+
+    def _measured(self) -> tuple[Measured, ...]:
+        """All noisy tables, without the scores by which they were chosen."""
+        made = [
+            Measured((column,), (np.arange(noisy.size),), noisy.astype(np.float64), float(noise) ** 2)
+            for column, (noisy, noise) in enumerate(zip(self.noisy, self.deviations, strict=True))
+        ]
+        for (pair, level), (table, weight) in self.tables.items():
+            bins = tuple(
+                self.levels.coarser[level - 1][column][self.levels.bins[column]] if level else self.levels.bins[column]
+                for column in pair
+            )
+            made.append(Measured(pair, bins, table, 1 / weight))
+        return tuple(made)
 
     def _coarsest(self) -> float:
         """The part of the rows in bins of tables of three columns, so that a typical cell holds a deviation."""
@@ -219,6 +237,7 @@ class Measuring:
         """Count each column, and all rows by all of them together."""
         self.deviations = self.costs.deviations([count.size for count in counts])
         noisy = [self._noisy(count, float(noise)) for count, noise in zip(counts, self.deviations, strict=True)]
+        self.noisy = noisy
         precision = 1 / (np.array([count.size for count in counts]) * self.deviations**2)
         self.rows = max(float(np.dot([one.sum() for one in noisy], precision) / precision.sum()), 1.0)
         self.singles = [
@@ -255,6 +274,9 @@ class Measuring:
         for pair, (level, mu) in scores.chosen(self.costs.pairs(triples=self.with_triples)).items():
             deviation = self.costs.deviation(mu)
             table = self._noisy(self.counted[pair, level], deviation)
+            measured, sure = self.tables.get((pair, level), (np.zeros(table.shape), 0.0))
+            more = sure + deviation**-2
+            self.tables[pair, level] = (measured * sure + table * deviation**-2) / more, more
             if (pair, level) not in self.known:
                 expected = self.rows * model[level][tuple(self.levels.slice(level, column) for column in pair)]
                 distance = float(scores.distances[self.pairs.index(pair), level])

@@ -120,6 +120,7 @@ class SynthesisPlan:
         made, coded = self.mechanism, replace(self.coded, codes=tuple(codes))
         made = Synthesizer(tuple(code.size for code in codes), made.ordered, made.costs, made.adjacency)
         released = made.release(EngineRows(source, coded))
+        tables = set(coded.relation.tables())
         return SyntheticTable(
             value=released.value,
             error95=None,
@@ -127,6 +128,8 @@ class SynthesisPlan:
             private=released.private,
             codes=coded.codes,
             rules=self.rules(coded.codes),
+            table=tables.pop() if len(tables) == 1 else "rows",
+            rows_per_unit=None if coded.bound is None else self.rows_per_unit,
         )
 
     def rules(self, codes: tuple[Code, ...]) -> Rules | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -20,12 +20,19 @@ from ..accounting import Event
 from ..display import counted
 from ..errors import InvalidArgument
 from ..release import NOT_PRIVATE, Paid
+from ..tables.arrow import frame_of
 from ..tables.codes import Code
+from .answers import Count, count_rows
 from .bins import Levels
+from .comparison import compared
 from .conditions import conditioned
+from .counting import read_counting
+from .measured import Measured
 from .measuring import Learnt
 from .mixture import Mixture
+from .quality import Quality, quality_of
 from .rules import Rules
+from .sandbox import SampleAnswer, answered
 from .synthesizer import SyntheticRows
 
 FORMAT = 1
@@ -39,11 +46,15 @@ class SyntheticTable(Paid):
         value: What was learnt.
         codes: How the columns are numbered.
         rules: What every row keeps.
+        table: What the table is called that was measured; "rows" where it is made of several.
+        rows_per_unit: How many rows of a unit were kept at most; None where each row is a unit of its own.
     """
 
     value: SyntheticRows
     codes: tuple[Code, ...] = ()
     rules: Rules | None = None
+    table: str = "rows"
+    rows_per_unit: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,13 +99,93 @@ class SyntheticTable(Paid):
 
     def _conditioned(self, condition: Mapping[str, Any]) -> tuple[Learnt, dict[str, Any]]:
         allowed, within = {}, {}
-        for name, wanted in condition.items():
+        for place, wanted in self._placed(condition):
+            allowed[place], within[self.columns[place]] = self.codes[place].allowed(wanted)
+        return conditioned(self.value.learnt, allowed) if allowed else self.value.learnt, within
+
+    def _placed(self, condition: Mapping[str, Any]) -> list[tuple[int, Any]]:
+        """What is wanted of columns, by their numbers."""
+        for name in condition:
             if name not in self.columns:
                 hint = _validate.meant(str(name), self.columns)
                 raise InvalidArgument(f"there is no column {_validate.shown(name)}.", do=hint)
-            place = self.columns.index(name)
-            allowed[place], within[name] = self.codes[place].allowed(wanted)
-        return conditioned(self.value.learnt, allowed) if allowed else self.value.learnt, within
+        return [(self.columns.index(name), wanted) for name, wanted in condition.items()]
+
+    def count(self, condition: Mapping[str, Any] | None = None) -> Count:
+        """Return how many rows the table had of which a condition holds; as often as one likes, for nothing.
+
+        Where a noisy table was measured along whose cells the condition cuts, its counts are added up: right on
+        average, with an interval. Elsewhere the model says a number, and nobody knows how wrong it is.
+
+        Args:
+            condition: As for `sample`; of values beyond their bounds, which count as the bounds. All rows unless told.
+
+        Raises:
+            InvalidArgument: A condition names no column, or what it cannot hold.
+
+        Privacy: post-processing of what was measured (THEORY 6.3). An interval holds the truth with probability 0.95 at
+        least; many of them together hold theirs less often.
+        """
+        found = count_rows(self.value.learnt, self.codes, self._placed(condition or {}))
+        return replace(found, notes=(*found.notes, *self._kept()))
+
+    def _kept(self) -> tuple[str, ...]:
+        """What a count does not count."""
+        if self.rows_per_unit is None:
+            return ()
+        return (f"Counted are rows that were kept: at most {self.rows_per_unit:,} of each unit.",)
+
+    def query(self, sql: str, rows: int | None = None, *, seed: int | None = None) -> SampleAnswer:
+        """Return what one SELECT says of rows that were drawn at random; as often as one likes, for nothing.
+
+        It runs in a database of its own in memory, from which no file, no address and no other table can be reached.
+        Where it is COUNT(*) of rows with conditions, joined by AND, on columns that were measured together, by groups
+        or in all, each count comes with what was measured, and its interval, as `count` gives it.
+
+        Args:
+            sql: The SELECT, in the words of DuckDB; the rows are a table called as the one that was measured.
+            rows: How many are drawn; as many as there were, about, unless told.
+            seed: To draw the same again.
+
+        Raises:
+            InvalidArgument: It is not one SELECT, or DuckDB cannot run it.
+
+        Privacy: post-processing of what was measured (THEORY 6.3).
+        """
+        drawn = self.sample(rows, seed=seed)
+        found, counting = answered(sql, self.table, drawn), read_counting(sql, self.codes)
+        if counting is None:
+            return SampleAnswer(found, drawn.num_rows, notes=self._kept())
+        lines = zip(*(column.to_pylist() for column in found.columns), strict=True)
+        counts = tuple(count_rows(self.value.learnt, self.codes, counting.of_row(line)) for line in lines)
+        return SampleAnswer(found, drawn.num_rows, counts, self._kept())
+
+    def quality(self, *, unsafe_compare: Any = None, target: str | None = None, seed: int | None = None) -> Quality:
+        """Return how wrong the table may be: by its noise alone, which costs nothing, and in a test by the real rows.
+
+        Args:
+            unsafe_compare: The real rows, as a frame of pandas, Polars or Arrow. For tests: what is then said of them
+                has no noise, and is stamped NOT PRIVATE.
+            target: A column of them that a learner shall foretell from synthetic rows; this needs scikit-learn.
+            seed: To draw the same rows, triples and learners again.
+
+        Raises:
+            InvalidArgument: The real rows lack a column, or a target is given without them.
+            MissingExtra: scikit-learn is not installed.
+
+        Privacy: post-processing of what was measured (THEORY 6.3), but for what `unsafe_compare` adds, which protects
+        nobody.
+        """
+        known = quality_of(self.value.learnt, self.codes, self.count(), self._kept())
+        if unsafe_compare is None:
+            if target is not None:
+                raise InvalidArgument(
+                    "a target is foretold on real rows.", do="pass unsafe_compare as well, in a test."
+                )
+            return known
+        real = frame_of("unsafe_compare", unsafe_compare)
+        drawn = self.sample(real.num_rows, seed=seed)
+        return replace(known, comparison=compared(self.codes, drawn, real, target, seed))
 
     def to_pandas(self, rows: int | None = None, **options: Any) -> Any:
         """Return rows that were drawn at random as a pandas frame; the options are those of `sample`."""
@@ -155,6 +246,9 @@ class SyntheticTable(Paid):
             "bins": [_packed(bins, "<u4") for bins in learnt.mixture.levels.bins],
             "shares": [_packed(share, "<f8") for share in learnt.singles],
             "logits": _packed(learnt.mixture.logits, "<f4"),
+            "measured": _tables_to_dict(learnt.measured),
+            "table": self.table,
+            "rows_per_unit": self.rows_per_unit,
             "event": self.event.to_dict(),
             "entry": self.entry,
             "operation": self.operation,
@@ -179,7 +273,7 @@ class SyntheticTable(Paid):
         logits = _unpacked(content["logits"], "<f4").reshape(-1, levels.finest)
         if not logits.size or not np.isfinite(logits).all() or type(rows) is not int or not 0 <= rows < 2**63:
             raise ValueError("no mixture of rows")
-        learnt = Learnt(Mixture(levels, logits), shares, rows)
+        learnt = Learnt(Mixture(levels, logits), shares, rows, _tables_from_dict(content["measured"]))
         return cls(
             value=SyntheticRows(learnt),
             error95=None,
@@ -192,12 +286,39 @@ class SyntheticTable(Paid):
             kept=True,
             codes=codes,
             rules=None if content["rules"] is None else Rules.from_dict(content["rules"]),
+            table=content["table"],
+            rows_per_unit=content["rows_per_unit"],
         )
 
     def __str__(self) -> str:
         about = f"a synthetic table of {counted(len(self.codes), 'column')}, about {self.rows:,} rows"
         stamp = "" if self.private else f"; {NOT_PRIVATE}"
         return "\n".join([f"{about}: {', '.join(self.columns)}", *self.notes, *self.left, f"{self.charged}{stamp}"])
+
+
+def _tables_to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
+    """Many tables have the same bins, which are written once."""
+    written: dict[str, int] = {}
+    tables = [
+        {
+            "columns": list(one.columns),
+            "bins": [written.setdefault(_packed(bins, "<u4"), len(written)) for bins in one.bins],
+            "counts": _packed(one.counts, "<f8"),
+            "variance": one.variance,
+        }
+        for one in measured
+    ]
+    return {"bins": list(written), "tables": tables}
+
+
+def _tables_from_dict(content: Mapping[str, Any]) -> tuple[Measured, ...]:
+    cuts = [_unpacked(one, "<u4").astype(np.int64) for one in content["bins"]]
+    made = []
+    for one in content["tables"]:
+        bins = tuple(cuts[place] for place in one["bins"])
+        counts = _unpacked(one["counts"], "<f8").reshape([int(cut.max()) + 1 for cut in bins])
+        made.append(Measured(tuple(one["columns"]), bins, counts, float(one["variance"])))
+    return tuple(made)
 
 
 def _packed(numbers: Any, kind: str) -> str:

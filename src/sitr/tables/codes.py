@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -183,6 +184,110 @@ class Code:
         first, last = self._cells((low, high))
         found[: self.known] = first <= last
         return found, (low, high)
+
+    def whole(self, wanted: Any) -> NDArray[np.bool_] | None:
+        """Return which numbers stand for what is wanted and nothing else; None where it cuts a cell in two.
+
+        Args:
+            wanted: As for `allowed`.
+
+        Example:
+            >>> age = Code.of("age", Domain("number", lower=0, upper=99, required=True), cells=10)
+            >>> age.whole((5, 99)).tolist().count(True), age.whole((7, 99)) is None
+            (9, True)
+        """
+        found, within = self.allowed(wanted)
+        if within is None:
+            return found
+        low, high = self._on_steps(within)
+        if low > high:
+            return np.zeros_like(found)
+        before, behind = self.beside(low, -1), self.beside(high, 1)
+        least, most = self.domain.ends  # what is beyond them is clipped to them
+        if (low > least and self._cell(before) == self._cell(low)) or (
+            high < most and self._cell(behind) == self._cell(high)
+        ):
+            return None
+        numbers = np.arange(self.size)
+        return np.asarray((numbers >= self._cell(low)) & (numbers <= self._cell(high)) & (numbers < self.known))
+
+    def beside(self, value: Fraction, way: int) -> Fraction:
+        """Return the next value that a number, a date or a time can have: the next larger one for 1, smaller for -1.
+
+        Example:
+            >>> Code.of("age", Domain("number", lower=0, upper=99)).beside(Fraction(7), -1)
+            Fraction(6, 1)
+        """
+        if self.domain.float:
+            return Fraction(math.nextafter(float(value), way * math.inf))
+        step = self.domain.step
+        return (_up(value / step) - 1) * step if way < 0 else (1 - _up(-value / step)) * step
+
+    def parts(self, wanted: Any) -> NDArray[np.float64]:
+        """Return which part of what each number stands for is wanted, if all of that is equally frequent.
+
+        Example:
+            >>> age = Code.of("age", Domain("number", lower=0, upper=99, required=True), cells=10)
+            >>> age.parts((0, 10))[:3]
+            array([1. , 0.6, 0. ])
+        """
+        found, within = self.allowed(wanted)
+        if within is None:
+            return found.astype(np.float64)
+        (first, last), (begin, end) = self._cells(within), self._cells(None)
+        parts = np.maximum(last - first + 1, 0) / np.maximum(end - begin + 1, 1)
+        return np.append(parts, np.zeros(self.size - self.known))
+
+    def numbers_of(self, values: Any) -> Integers:
+        """Return the numbers of an Arrow column of values; what is missing has the one behind all that are known.
+
+        Example:
+            >>> age = Code.of("age", Domain("number", lower=0, upper=99), cells=10)
+            >>> age.numbers_of(pyarrow.array([0, 6, 150, None]))
+            array([ 0,  1,  9, 10])
+        """
+        if self.grid is None:
+            listed = pyarrow.array(self.values, self._listed_type)
+            places = pyarrow.compute.index_in(values.cast(listed.type, safe=False), value_set=listed)
+            return np.asarray(places.fill_null(self.known).to_numpy(zero_copy_only=False), dtype=np.int64)
+        low, high = self.grid.span
+        numbers = self._measured(values)
+        inside = np.clip(numbers, float(low * self.grid.step), float(high * self.grid.step))
+        cells = np.floor(np.nan_to_num(inside) * float(1 / self.grid.step) + 0.5).astype(np.int64) - low
+        return np.where(np.isnan(numbers), self.known, cells)
+
+    def _measured(self, values: Any) -> NDArray[np.float64]:
+        """Numbers, days or seconds, of which nothing is left where they are missing."""
+        if self.domain.kind == "date":
+            values = values.cast(pyarrow.date32()).cast(pyarrow.int32())
+        if self.domain.kind == "timestamp":
+            values = pyarrow.compute.floor(
+                pyarrow.compute.divide(
+                    values.cast(pyarrow.timestamp("us"), safe=False).cast(pyarrow.int64()).cast(pyarrow.float64()), 1e6
+                )
+            )
+        numbers = values.cast(pyarrow.float64(), safe=False).fill_null(math.nan)
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
+
+    def _on_steps(self, within: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+        """The least and the largest value between two ends; a float is held as it is."""
+        low, high = within
+        if self.domain.float:
+            return low, high
+        step = self.domain.step
+        return _up(low / step) * step, -_up(-high / step) * step
+
+    def _cell(self, value: Fraction) -> int:
+        """The number of a value: as the engine finds it, which rounds in doubles, so that borders may go either way."""
+        assert self.grid is not None
+        low, high = self.grid.span
+        step, domain = self.grid.step, self.domain
+        inside = min(max(value, low * step), high * step)
+        if domain.steps and (domain.step / step).denominator > 1:
+            return math.floor(float(inside / domain.step) * float(domain.step / step) + 0.5) - low
+        if domain.steps or (domain.step == 1 and step == 1 and not domain.float):
+            return int(inside / step) - low
+        return math.floor(float(inside) * float(1 / step) + 0.5) - low
 
     def _cells(self, within: Within) -> tuple[Integers, Integers]:
         """The first and the last fine step of each cell: a cell outside `within` ends before it begins."""
