@@ -48,7 +48,7 @@ def truth(rows, conditions):
 @pytest.fixture
 def quick(monkeypatch):
     """What is learnt of the measurements is no part of a count of measured cells."""
-    monkeypatch.setattr(Mixture, "fitted", lambda self, targets: self)
+    monkeypatch.setattr(Mixture, "fitted", lambda self, *_: self)
     monkeypatch.setattr(mixture, "COMPONENTS", 2)
     monkeypatch.setattr(choice, "HALVINGS", 20)
     monkeypatch.setattr(measuring, "denoised", lambda noisy, *_, **__: Denoised(np.maximum(noisy, 0.0), "alike"))
