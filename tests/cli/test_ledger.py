@@ -250,7 +250,9 @@ def test_a_release_that_several_budgets_paid_for_takes_a_few_lines_at_80_columns
         assert "     left of laboratory: ε part 98.4 %, δ part 100 %" in told
     (wide,) = [
         line
-        for line in run("ledger", "show", *form, "--last", "1", "--ledger", path).stdout.splitlines()
+        for line in run(
+            "ledger", "show", *form, "--last", "1", "--ledger", path, env={"COLUMNS": "400"}
+        ).stdout.splitlines()
         if "amina@hospital" in line
     ]
     assert "quality report" in wide

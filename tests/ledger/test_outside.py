@@ -209,4 +209,4 @@ def test_the_commands_show_it(tmp_path):
         "clinic/analyst/amina": 1,
         "school": 0,
     }
-    assert "outside 20" in run("budget", "list", "--ledger", book).stdout
+    assert "outside 20" in run("budget", "list", "--ledger", book, env={"COLUMNS": "200"}).stdout

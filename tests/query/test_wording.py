@@ -51,7 +51,7 @@ def test_what_is_nested_too_deeply_is_not_written_out(database, monkeypatch):
     def deep(relation):
         raise RecursionError
 
-    monkeypatch.setattr("sitr.query.wording._rows", deep)
+    monkeypatch.setattr("sitr.query.wording.rows_text", deep)
     assert question_text(database.table("visits").aggregate(n=sitr.count()).query) == TOO_DEEP
 
 
