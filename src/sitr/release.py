@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -74,6 +75,28 @@ class Paid(Release, ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it, and as the ledger keeps it."""
+
+    def _written(self) -> dict[str, Any]:
+        """What all of them write down beside what they hold; `_read` reads it."""
+        return {
+            "event": self.event.to_dict(),
+            "notes": list(self.notes),
+            "time": self.time.isoformat(),
+            "version": self.version,
+        }
+
+    @staticmethod
+    def _read(content: Mapping[str, Any], entry: str | None, operation: str | None) -> dict[str, Any]:
+        """The same as arguments, of what was kept under an entry and an operation."""
+        return {
+            "event": Event.from_dict(content["event"]),
+            "notes": tuple(content["notes"]),
+            "time": datetime.fromisoformat(content["time"]),
+            "version": content["version"],
+            "entry": entry,
+            "operation": operation,
+            "kept": True,
+        }
 
     @property
     def charged(self) -> str:

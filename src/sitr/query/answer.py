@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from .. import _validate
-from ..accounting import Event
 from ..display import counted
 from ..errors import InvalidArgument, MissingExtra
 from ..release import NOT_PRIVATE, Paid
@@ -202,10 +201,7 @@ class Answer(Paid):
                 for name in self.raw
             ],
             "additive": {name: vars(one) | {"weights": list(one.weights)} for name, one in self.additive.items()},
-            "event": self.event.to_dict(),
-            "notes": list(self.notes),
-            "time": self.time.isoformat(),
-            "version": self.version,
+            **self._written(),
         }
 
     @classmethod
@@ -220,10 +216,6 @@ class Answer(Paid):
         return cls(
             value=keys | column["value"],
             error95={name: one["error95"] for name, one in parts.items()},
-            event=Event.from_dict(content["event"]),
-            entry=entry,
-            time=datetime.fromisoformat(content["time"]),
-            version=content["version"],
             keys=tuple(keys),
             raw=column["raw"],
             low=column["low"],
@@ -231,9 +223,7 @@ class Answer(Paid):
             additive={
                 name: Additive(**{**one, "weights": tuple(one["weights"])}) for name, one in content["additive"].items()
             },
-            notes=tuple(content["notes"]),
-            operation=operation,
-            kept=True,
+            **cls._read(content, entry, operation),
         )
 
     def __str__(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -75,10 +74,7 @@ class CellCounts(Paid):
             "noisy": self.value.noisy.ravel().tolist(),
             "described_as": self.value.described_as,
             "error95": self.error95,
-            "event": self.event.to_dict(),
-            "notes": list(self.notes),
-            "time": self.time.isoformat(),
-            "version": self.version,
+            **self._written(),
         }
 
     @classmethod
@@ -90,13 +86,7 @@ class CellCounts(Paid):
         return cls(
             value=Histogram(counts, noisy, content["described_as"]),
             error95=content["error95"],
-            event=Event.from_dict(content["event"]),
-            entry=entry,
-            time=datetime.fromisoformat(content["time"]),
-            version=content["version"],
-            notes=tuple(content["notes"]),
-            operation=operation,
-            kept=True,
+            **cls._read(content, entry, operation),
             codes=codes,
         )
 

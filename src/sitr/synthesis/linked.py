@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -81,10 +80,7 @@ class LinkedTables(Paid):
             "count": self.count,
             "parents": self.value[0].to_dict(),
             "children": self.value[1].to_dict(),
-            "event": self.event.to_dict(),
-            "notes": list(self.notes),
-            "time": self.time.isoformat(),
-            "version": self.version,
+            **self._written(),
         }
 
     @classmethod
@@ -94,13 +90,7 @@ class LinkedTables(Paid):
         return cls(
             value=(parents, children),
             error95=None,
-            event=Event.from_dict(content["event"]),
-            entry=entry,
-            time=datetime.fromisoformat(content["time"]),
-            version=content["version"],
-            notes=tuple(content["notes"]),
-            operation=operation,
-            kept=True,
+            **cls._read(content, entry, operation),
             count=content["count"],
         )
 

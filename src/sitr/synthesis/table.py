@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -16,7 +15,6 @@ import pyarrow
 import pyarrow.parquet
 
 from .. import _validate
-from ..accounting import Event
 from ..display import counted
 from ..errors import InvalidArgument
 from ..release import NOT_PRIVATE, Paid
@@ -249,12 +247,9 @@ class SyntheticTable(Paid):
             "measured": _tables_to_dict(learnt.measured),
             "table": self.table,
             "rows_per_unit": self.rows_per_unit,
-            "event": self.event.to_dict(),
+            **self._written(),
             "entry": self.entry,
             "operation": self.operation,
-            "notes": list(self.notes),
-            "time": self.time.isoformat(),
-            "version": self.version,
         }
 
     @classmethod
@@ -277,13 +272,7 @@ class SyntheticTable(Paid):
         return cls(
             value=SyntheticRows(learnt),
             error95=None,
-            event=Event.from_dict(content["event"]),
-            entry=entry,
-            time=datetime.fromisoformat(content["time"]),
-            version=content["version"],
-            notes=tuple(content["notes"]),
-            operation=operation,
-            kept=True,
+            **cls._read(content, entry, operation),
             codes=codes,
             rules=None if content["rules"] is None else Rules.from_dict(content["rules"]),
             table=content["table"],
