@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -55,6 +56,99 @@ def test_rows_and_a_model(clinic, tmp_path):
     assert pyarrow.parquet.read_table(again).num_rows == 7
     shown = run("ledger", "show", "--ledger", clinic).stdout
     assert "synthesize" in shown
+
+
+def test_a_part_is_spent_on_how_near_the_rows_are(clinic, tmp_path):
+    bill = run("synthesize", clinic, "visits", *ASKED, "--check", "0.1", "--explain").stdout
+    assert "10 % of it goes into measuring how far the result is from the rows" in bill
+    result = run("synthesize", clinic, "visits", *ASKED, "--check", "0.1", "--yes", "--out", str(tmp_path / "a"))
+    assert result.exit_code == 0, result.stderr
+    assert "mean of 6 pairs" in result.stderr
+    again = ("--check", "0.1", "--yes", "--out", str(tmp_path / "b"))
+    record = run_json("synthesize", clinic, "visits", "--epsilon", "0.1", "--analyst", "amina", *again)
+    assert len(record["fit"]["distances"]) == 10
+
+
+SHOP = """
+sitr = 1
+name = "shop"
+
+[privacy]
+unit = "customer"
+delta = 1e-7
+
+[ledger]
+url = "book.db"
+
+[budgets.shop]
+epsilon = 5
+delta = 1e-6
+
+[tables.customers]
+source = "customers.parquet"
+unit = "id"
+max_rows_per_unit = 1
+columns = { id = { type = "integer" }, rich = { type = "boolean", nulls = "drop" } }
+
+[tables.lines]
+source = "lines.parquet"
+unit = "id"
+max_rows_per_unit = 20
+columns = { id = { type = "integer" }, price = { type = "integer", bounds = [0, 9], nulls = "drop" } }
+"""
+
+
+@pytest.fixture
+def shop(tmp_path):
+    people = list(range(600))
+    lines = [one for one in people for _ in range(1 + one % 3)]
+    for name, columns in {
+        "customers": {"id": people, "rich": [one % 2 == 0 for one in people]},
+        "lines": {"id": lines, "price": [one % 10 for one in lines]},
+    }.items():
+        pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / f"{name}.parquet")
+    path = tmp_path / "shop.toml"
+    path.write_text(SHOP)
+    assert run("budget", "begin", str(path)).exit_code == 0
+    return str(path)
+
+
+def test_two_linked_tables(shop, tmp_path):
+    linked = ("customers", "--epsilon", "4", "--with", "lines", "--max-children", "5")
+    bill = run("synthesize", shop, *linked, "--explain")
+    assert bill.exit_code == 0, bill.stderr
+    assert "children is the number of its children" in bill.stdout
+    record = run_json("synthesize", shop, *linked, "--explain")
+    assert [one["name"] for one in record["parents"]["columns"]] == ["rich", "children"]
+    assert [one["name"] for one in record["columns"]] == ["price", "rich"]
+    parents, children, model = (tmp_path / name for name in ("people.parquet", "bought.parquet", "model.json"))
+    to = ("--out", str(parents), "--out-children", str(children), "--model", str(model), "--yes")
+    result = run("synthesize", shop, *linked, *to, "--rows", "50", "--child-column", "price")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.split() == [str(parents), str(children), str(model)]
+    above, below = (pyarrow.parquet.read_table(path) for path in (parents, children))
+    assert above.num_rows == 50
+    assert set(below["parent"].to_pylist()) <= set(above["id"].to_pylist())
+    assert below.column_names == ["parent", "price"]
+    shown = run("ledger", "show", "--ledger", shop).stdout
+    assert shown.count("synthesize customers with") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--with", "lines", "--explain"), "--max-children 20"),
+        (("--max-children", "3", "--explain"), "--max-children means nothing without --with"),
+        (("--child-column", "price", "--explain"), "--child-column means nothing without --with"),
+        (("--with", "lines", "--max-children", "3", "--check", "0.1", "--explain"), "--check cannot be told"),
+        (("--with", "lines", "--max-children", "3", "--out", "x", "--yes"), "--out-children"),
+        (("--with", "line", "--max-children", "3", "--explain"), "line"),
+    ],
+)
+def test_what_means_nothing_beside_others_is_refused(shop, options, said):
+    result = run("synthesize", shop, "customers", "--epsilon", "1", *options)
+    assert result.exit_code in (2, 4)
+    assert said in result.stderr
 
 
 def test_someone_is_asked_and_may_say_no(clinic, tmp_path, monkeypatch):

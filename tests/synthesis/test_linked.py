@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 import sitr
 from sitr.errors import InvalidArgument
+from sitr.synthesis.linked import LinkedTables
 from tests.tables import engines
 
 RETAIL = Path(__file__).parents[3] / "shared" / "data" / "online_retail" / "online_retail.csv.gz"
@@ -95,9 +97,27 @@ def test_it_is_charged_once_and_kept(asked, made):
 
 def test_the_bill_reads_nothing(asked, monkeypatch):
     monkeypatch.setattr("sitr.tables.source.Source.guarded", lambda *_: pytest.fail("something was read"))
-    text = asked.explain(epsilon=1)
+    text = str(asked.explain(epsilon=1))
     assert "This would cost ε = 1.00 at δ = 1e-07, once." in text
     assert "At most 6 rows of a unit are kept" in text
+
+
+def test_what_does_not_fit_is_said_with_the_bill(asked):
+    assert "This does not fit" in str(asked.explain(epsilon=80))
+
+
+def test_files_of_both_and_of_the_models(made, tmp_path):
+    paths = tmp_path / "customers.parquet", tmp_path / "lines.parquet"
+    made.to_parquet(*paths, 200, seed=3)
+    made.save(tmp_path / "model.json")
+    again = LinkedTables.load(tmp_path / "model.json")
+    for path, drawn, frame in zip(paths, again.sample(200, seed=3), again.to_pandas(200, seed=3), strict=True):
+        assert pyarrow.parquet.read_table(path).equals(drawn)
+        assert drawn.to_pandas().equals(frame)
+    assert again.operation == "shop"
+    made.value[0].save(tmp_path / "parents.json")
+    with pytest.raises(InvalidArgument, match="no synthetic table"):
+        LinkedTables.load(tmp_path / "parents.json")
 
 
 def test_few_and_no_parents(made):

@@ -1,12 +1,14 @@
 """The measurements: between neighbours they move no farther than was paid for, whatever was measured before."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sitr.accounting.notions import SMOOTHING
 from sitr.mechanisms.randomness import Seeded
 from sitr.synthesis import measuring
-from sitr.synthesis.measuring import Costs, Measuring
+from sitr.synthesis.measuring import Measuring
 from sitr.synthesis.synthesizer import CodedRows, synthesizer
 
 SIZES = (2, 7, 40, 3)
@@ -47,13 +49,15 @@ def some_rows(generator, count):
     return np.stack([first, second, third, generator.integers(0, 3, count)], axis=1).astype(np.int64)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("seed", "check"), [(0, 0.0), (1, 0.2)])
 @pytest.mark.parametrize("epsilon", [1.0, 1000.0])
 @pytest.mark.parametrize(("adjacency", "most"), NEIGHBOURS)
-def test_what_is_measured_moves_no_farther_than_was_paid_for(seed, epsilon, adjacency, most):
+def test_what_is_measured_moves_no_farther_than_was_paid_for(seed, check, epsilon, adjacency, most):
     """With much to spend, tables of three columns are measured too."""
     generator = np.random.default_rng(seed)
-    costs = synthesizer(SIZES, epsilon=epsilon, delta=1e-6, max_rows_per_unit=most, adjacency=adjacency).costs
+    costs = synthesizer(
+        SIZES, epsilon=epsilon, delta=1e-6, max_rows_per_unit=most, adjacency=adjacency, check=check
+    ).costs
     others = some_rows(generator, 3000 if epsilon == 1 else 20_000)
     # A unit whose rows are all alike moves tables farthest.
     alike = generator.random() < 0.5
@@ -91,7 +95,7 @@ def test_a_twin_that_scores_without_noise_is_seen():
     """The law above can fail: distances that are measured with too little noise break it."""
     generator = np.random.default_rng(7)
     costs = synthesizer(SIZES, epsilon=1.0, delta=1e-6).costs
-    cheap = Costs(costs.mu, costs.reach, costs.moved / 20)
+    cheap = replace(costs, moved=costs.moved / 20)
     rows = some_rows(generator, 3000)
     here = transcript(rows, cheap)
     there = transcript(rows[:-1], cheap, repeats=here)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,20 +82,19 @@ def draw_marginals(quality: Quality) -> Figure:
 
 
 def draw_pairs(quality: Quality) -> Figure:
-    """Return the map of pairs: true distances in a test, and elsewhere what the noise of measured tables makes likely.
+    """Return the map of pairs: true distances in a test, measured ones where the fit was checked, or expected errors.
 
-    Pairs that were not measured have a frame where distances are drawn, and are left empty elsewhere.
+    Pairs of which no table was measured have a frame where distances are drawn, and are left empty elsewhere.
     """
-    true = quality.comparison is not None
-    names, values = quality.columns, _matrix(quality)
-    what = "True distance of each pair of columns" if true else "Expected error of each measured pair of columns"
+    what, errors = _drawn(quality)
+    names, values = quality.columns, _matrix(quality.columns, errors)
     size = max(5.5, 2.6 + 0.52 * len(names))
     figure, axes = empty_figure(what + _stamp(quality), (size + 1.6, size), 1, 1)
     panel: Axes = axes[0, 0]
     top = max(float(np.nanmax(values)) if np.isfinite(values).any() else 0.0, 1e-3)
     image = panel.imshow(values, cmap="Blues", vmin=0, vmax=top)
     _write_numbers(panel, values, top)
-    _mark_unmeasured(panel, quality, true=true)
+    _mark_unmeasured(panel, quality, framed=quality.comparison is not None or quality.fit is not None)
     panel.set_xticks(range(len(names) - 1), [_short(name) for name in names[:-1]], rotation=45, ha="right")
     panel.set_yticks(range(len(names) - 1), [_short(name) for name in names[1:]])
     for label in (*panel.get_xticklabels(), *panel.get_yticklabels()):
@@ -109,10 +108,17 @@ def draw_pairs(quality: Quality) -> Figure:
     return figure
 
 
-def _matrix(quality: Quality) -> NDArray[np.float64]:
+def _drawn(quality: Quality) -> tuple[str, Mapping[Any, float]]:
+    """What the map of pairs shows, in words and by pair."""
+    if quality.comparison is not None:
+        return "True distance of each pair of columns", quality.comparison.pairs
+    if quality.fit is not None:
+        return "Distance of each pair of columns, measured with noise", quality.pair_fit
+    return "Expected error of each measured pair of columns", quality.pair_errors
+
+
+def _matrix(names: Sequence[str], errors: Mapping[Any, float]) -> NDArray[np.float64]:
     """Of each column but the first, by those before it: what is drawn, or nothing."""
-    names = quality.columns
-    errors: Any = quality.pair_errors if quality.comparison is None else quality.comparison.pairs
     values = np.full((len(names) - 1, len(names) - 1), np.nan)
     for one, other in errors:
         first, second = sorted((names.index(one), names.index(other)))
@@ -130,19 +136,19 @@ def _write_numbers(panel: Axes, values: NDArray[np.float64], top: float) -> None
         panel.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
 
 
-def _mark_unmeasured(panel: Axes, quality: Quality, *, true: bool) -> None:
+def _mark_unmeasured(panel: Axes, quality: Quality, *, framed: bool) -> None:
     from matplotlib.patches import Rectangle
 
     names = quality.columns
     for pair in quality.unmeasured:
         first, second = sorted(names.index(name) for name in pair)
-        if true:
+        if framed:
             frame = Rectangle((first - 0.44, second - 1.44), 0.88, 0.88, fill=False, edgecolor=ORANGE, linewidth=1.3)
             panel.add_patch(frame)
         else:
             panel.text(first, second - 1, "–", ha="center", va="center", color="#777777")
     if quality.unmeasured:
-        sign = "framed" if true else "–"
+        sign = "framed" if framed else "–"
         said = f"{sign}: not measured, taken for nearly independent"
         panel.text(1, 1, said, transform=panel.transAxes, ha="right", va="top", fontsize=9, color="#444444")
 

@@ -17,9 +17,10 @@ from ..query.facts import chosen_bound
 from ..query.planner import Target
 from ..query.remarks import large_delta
 from ..query.wording import rows_text
-from ..synthesis.explanation import SynthesisExplanation, explained
+from ..synthesis.explanation import LinkedExplanation, SynthesisExplanation, explained
 from ..synthesis.linked import LinkedPlan, LinkedTables, linked_plan
 from ..synthesis.plan import SynthesisPlan, chosen_columns, synthesis_plan
+from ..synthesis.synthesizer import MOST_CHECKED
 from ..synthesis.table import SyntheticTable
 from ..tables.codes import CELLS, Coded
 from ..tables.relations import Relation, datasets_of, has_unit, rows_per_unit
@@ -105,6 +106,14 @@ class _WithDelta(Priced[Made, Given]):
     def _plan(self, target: Target) -> Made:
         """How it is made at a price."""
 
+    def _told(self, made: Made, target: Target) -> tuple[dict[str, tuple[str, str]], tuple[str, ...]]:
+        """What each budget has left now and after a release, and remarks: also whether it fits."""
+        forecast = self.forecast()
+        remarks = self.database.hold_to_terms() + self._remarks(made, target)
+        if any(not room.admits(made.event) for room in forecast.rooms.values()):
+            remarks += (f"This does not fit: {forecast.advice(target)}",)
+        return forecast.remaining(made.event), remarks
+
     def _event_at(self, target: Target) -> Event:
         return self._plan(target).event
 
@@ -126,6 +135,7 @@ class Synthesis(_WithDelta[SynthesisPlan, SyntheticTable]):
         cells: Into how many cells the bounds of a number, a date or a time are cut at most.
         impossible: Combinations that no row has.
         determines: Columns that others determine.
+        check: The part of the price that goes into measuring how far the result is from the rows.
     """
 
     def __init__(
@@ -137,6 +147,7 @@ class Synthesis(_WithDelta[SynthesisPlan, SyntheticTable]):
         cells: int = CELLS,
         impossible: Sequence[Mapping[str, Any]] = (),
         determines: Mapping[str, str] | None = None,
+        check: float = 0.0,
     ) -> None:
         self.database, self.relation = database, relation
         self.options: dict[str, Any] = {
@@ -145,6 +156,7 @@ class Synthesis(_WithDelta[SynthesisPlan, SyntheticTable]):
             "cells": _validate.integer("cells", cells, 2, MOST_CELLS),
             "impossible": [dict(rule) for rule in impossible],
             "determines": dict(determines or {}),
+            "check": _validate.real("check", check, 0, MOST_CHECKED),
         }
 
     def explain(self, *, epsilon: float, delta: float | None = None) -> SynthesisExplanation:
@@ -156,12 +168,9 @@ class Synthesis(_WithDelta[SynthesisPlan, SyntheticTable]):
         """
         target = self.target(epsilon, delta)
         made = self._plan(target)
-        forecast, database = self.forecast(), self.database
-        remarks = database.hold_to_terms() + self._remarks(made, target)
-        remaining, facts = forecast.remaining(made.event), database.facts(self.relation)
+        remaining, remarks = self._told(made, target)
+        facts = self.database.facts(self.relation)
         kept = None if facts.rows is None else facts.rows * (facts.kept(made.rows_per_unit) or 1.0)
-        if any(not room.admits(made.event) for room in forecast.rooms.values()):
-            remarks += (f"This does not fit: {forecast.advice(target)}",)
         return explained(made, target.delta, kept, remaining, remarks)
 
     def _plan(self, target: Target) -> SynthesisPlan:
@@ -235,8 +244,8 @@ class LinkedSynthesis(_WithDelta[LinkedPlan, LinkedTables]):
             "cells": _validate.integer("cells", cells, 2, MOST_CELLS),
         }
 
-    def explain(self, *, epsilon: float, delta: float | None = None) -> str:
-        """Return in words what a release would cost and how wrong it would be; reads no row and costs nothing.
+    def explain(self, *, epsilon: float, delta: float | None = None) -> LinkedExplanation:
+        """Return what a release would cost and how wrong it would be; reads no row and costs nothing.
 
         Args:
             epsilon: The ε of the release, together with
@@ -244,12 +253,11 @@ class LinkedSynthesis(_WithDelta[LinkedPlan, LinkedTables]):
         """
         target = self.target(epsilon, delta)
         made, units = self._plan(target), self.database.facts(self.relation).units
-        remarks = self.database.hold_to_terms() + self._remarks(made, target)
+        remaining, remarks = self._told(made, target)
         above = explained(made.parents, target.delta, units, {})
         rows = self.database.facts(self.children).rows
-        remaining = self.forecast().remaining(made.event)
         below = explained(made.children, target.delta, rows, remaining, remarks, event=made.event)
-        return f"Parents, one for each unit; {made.count} is the number of its children.\n{above}\n\nAll:\n{below}"
+        return LinkedExplanation(made, above, below)
 
     def _plan(self, target: Target) -> LinkedPlan:
         assert target.epsilon is not None

@@ -160,6 +160,7 @@ class PrivateTable:
         cells: int = CELLS,
         impossible: Sequence[Mapping[str, Any]] = (),
         determines: Mapping[str, str] | None = None,
+        check: float = 0.0,
     ) -> Synthesis:
         """Return a synthetic table to be made: `explain` says what it costs and shows, `release` makes it.
 
@@ -174,8 +175,10 @@ class PrivateTable:
                 exactly; what was only seen in the rows is not public.
             determines: Columns that others determine, such as {"country": "town"}: which goes with which is found from
                 what was measured, and kept in every row.
+            check: The part of the price, up to a half, that goes into measuring how far the result is from the rows;
+                `quality` tells it. Nothing unless told; 0.05 is enough to know the mean of all pairs well.
         """
-        return Synthesis(self.database, self.relation, columns, max_rows_per_unit, cells, impossible, determines)
+        return Synthesis(self.database, self.relation, columns, max_rows_per_unit, cells, impossible, determines, check)
 
     def synthesize_with(
         self,

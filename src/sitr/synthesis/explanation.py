@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..accounting import Bracket, Event
 from ..display import counted, reckoned, rounded_up, scientific
 from ..tables.codes import Code
+from .linked import LinkedPlan
 from .measuring import FEWEST, HELD, MOST, MOST_BINS, ROUNDS, STEPS
 from .mixture import COMPONENTS
 from .plan import SynthesisPlan
@@ -68,7 +69,17 @@ class SynthesisExplanation:
 
     def __str__(self) -> str:
         return "\n".join(
-            [self._cost(), "", *self._columns(), "", *self._pairs(), *self._bound(), *self._time(), *self._left()]
+            [
+                self._cost(),
+                "",
+                *self._columns(),
+                "",
+                *self._pairs(),
+                *self._check(),
+                *self._bound(),
+                *self._time(),
+                *self._left(),
+            ]
         )
 
     def _cost(self) -> str:
@@ -94,6 +105,16 @@ class SynthesisExplanation:
             f"with noise of about ± {self.pair_noise:,.0f} rows on a cell. What three columns have in common is not.",
         ]
 
+    def _check(self) -> list[str]:
+        costs = self.plan.mechanism.costs
+        if not costs.check:
+            return []
+        return [
+            f"{100 * costs.check:.2g} % of it goes into measuring how far the result is from the rows, with noise of "
+            f"about ± {1.96 * costs.check_deviation() / 2:,.0f} rows",
+            "on the distance of each column and each pair; their means are far less noisy.",
+        ]
+
     def _bound(self) -> list[str]:
         most = self.plan.rows_per_unit
         if self.plan.coded.bound is None:
@@ -112,6 +133,35 @@ class SynthesisExplanation:
     def _left(self) -> list[str]:
         lines = [f"budget {name}: {left} left, {after} after this." for name, (left, after) in self.remaining.items()]
         return [*lines, *self.notes]
+
+
+@dataclass(frozen=True)
+class LinkedExplanation:
+    """What two linked tables will cost and how wrong they will be; `print` shows it.
+
+    Attributes:
+        plan: The plan.
+        parents: What is said of the parents,
+        children: and of both together, with the columns of the children.
+    """
+
+    plan: LinkedPlan
+    parents: SynthesisExplanation
+    children: SynthesisExplanation
+
+    @property
+    def delta(self) -> float:
+        """The δ at which the cost is stated."""
+        return self.children.delta
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks."""
+        return self.children.notes
+
+    def __str__(self) -> str:
+        head = f"Parents, one for each unit; {self.plan.count} is the number of its children."
+        return f"{head}\n{self.parents}\n\nAll:\n{self.children}"
 
 
 def explained(

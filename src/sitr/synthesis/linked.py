@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pyarrow
+import pyarrow.parquet
 from numpy.typing import NDArray
 
 from ..accounting import Event, compose
@@ -20,7 +22,7 @@ from ..tables.tally import Tally
 from .drawing import values_in_bins
 from .measuring import Learnt
 from .plan import SynthesisPlan, synthesis_plan
-from .table import SyntheticTable
+from .table import SyntheticTable, read_model, write_model
 
 Integers = NDArray[np.int64]
 PARENTS = 0.5  # the part of ε, and of δ, that the parents take
@@ -74,6 +76,36 @@ class LinkedTables(Paid):
         }
         return pyarrow.table({"id": np.arange(len(numbers)), **columns}), pyarrow.table({"parent": owners, **made})
 
+    def to_pandas(self, parents: int | None = None, *, seed: int | None = None) -> tuple[Any, Any]:
+        """Return parents and their children as two pandas frames; see `sample`."""
+        above, below = self.sample(parents, seed=seed)
+        return above.to_pandas(), below.to_pandas()
+
+    def to_parquet(
+        self,
+        parents_path: str | Path | IO[bytes],
+        children_path: str | Path | IO[bytes],
+        parents: int | None = None,
+        *,
+        seed: int | None = None,
+    ) -> None:
+        """Write parents and their children to two Parquet files; see `sample`."""
+        for table, path in zip(self.sample(parents, seed=seed), (parents_path, children_path), strict=True):
+            pyarrow.parquet.write_table(table, path)
+
+    def save(self, path: str | Path | IO[bytes]) -> None:
+        """Write both models to a file, as JSON: `load` reads it again, anywhere."""
+        write_model(self.to_dict(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LinkedTables:
+        """Read models that were saved.
+
+        Raises:
+            InvalidArgument: They are none.
+        """
+        return read_model(path, cls.from_dict, lambda made: made.sample(1, seed=0))
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it, and as the ledger keeps it."""
         return {
@@ -81,6 +113,8 @@ class LinkedTables(Paid):
             "parents": self.value[0].to_dict(),
             "children": self.value[1].to_dict(),
             **self._written(),
+            "entry": self.entry,
+            "operation": self.operation,
         }
 
     @classmethod

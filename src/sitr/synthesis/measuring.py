@@ -25,6 +25,7 @@ from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussi
 from .bins import Levels, held
 from .choice import OFF, Columns, Pair, Scores
 from .denoising import Spread, denoised
+from .fit import Fit
 from .measured import Measured
 from .mixture import Mixture, Targets, Triple
 
@@ -44,6 +45,7 @@ SPREAD = 1.8  # times its distance: how far a table may be from what was expecte
 WINDOW = 20_000.0, 10.0, 100.0  # steps of the fit that are averaged: times the part in a bin, at least, at most
 COARSEST = 0.05, 0.1  # the least part of the rows in a bin of tables of three columns, and the most at which they pay
 CANDIDATES, CHOSEN = 150, 60  # tables of three columns: how many are scored, and about how many are measured
+TINY = 1e-300  # instead of dividing by nothing
 UNKNOWN = 0.25  # of its distance: how far a table that was never measured may be from independence
 
 
@@ -69,30 +71,45 @@ class Costs:
         mu: All of it.
         reach: How far a unit moves a table in ℓ2, in rows,
         moved: and a distance between two tables.
+        columns: How many there are.
+        check: The part of μ² that goes into measuring how far the result is from the rows.
     """
 
     mu: float
     reach: float
     moved: float
+    columns: int
+    check: float = 0.0
+
+    def _part(self, of_learning: float) -> float:
+        return self.mu * math.sqrt((1 - self.check) * of_learning)
 
     @property
     def singles(self) -> float:
-        """What the counts of all columns cost."""
-        return self.mu * math.sqrt(SINGLES)
+        """What the counts of all columns cost: all of it where there is only one."""
+        return self._part(SINGLES if self.columns > 1 else 1.0)
 
     def scores(self, *, triples: bool) -> float:
         """Return what the distances of one round cost; those of three columns, of the round that has them."""
-        return self.mu * math.sqrt(TRIPLE_SCORES if triples else SCORES / ROUNDS)
+        return self._part(TRIPLE_SCORES if triples else SCORES / ROUNDS)
 
     def pairs(self, *, triples: bool) -> float:
         """Return what the tables of two columns of one round cost, with or without such of three besides."""
-        rest = 1 - SINGLES - SCORES - (TRIPLES + TRIPLE_SCORES if triples else 0)
-        return self.mu * math.sqrt(rest / ROUNDS)
+        return self._part((1 - SINGLES - SCORES - (TRIPLES + TRIPLE_SCORES if triples else 0)) / ROUNDS)
 
     @property
     def triples(self) -> float:
         """What the tables of three columns cost, where they are measured."""
-        return self.mu * math.sqrt(TRIPLES)
+        return self._part(TRIPLES)
+
+    @property
+    def checked(self) -> int:
+        """How many distances tell how near the result is: of each column, and of each two."""
+        return self.columns + math.comb(self.columns, 2) if self.check else 0
+
+    def check_deviation(self) -> float:
+        """Return the noise on each of them."""
+        return self._distance_deviation(self.mu * math.sqrt(self.check), self.checked)
 
     def deviation(self, mu: float) -> float:
         """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5).
@@ -116,13 +133,26 @@ class Costs:
 
     def score_deviation(self, scores: int, *, triples: bool = False) -> float:
         """Return the noise on each of so many distances: one moves by `moved`, where a table moves by `reach`."""
-        each = self.scores(triples=triples) / math.sqrt(max(scores, 1))
-        return self.deviation(each * self.reach / self.moved)
+        return self._distance_deviation(self.scores(triples=triples), scores)
 
-    def outside(self, columns: int) -> float:
-        """Return the probability that some noise is not what passes for Gaussian, over all that a unit moves."""
-        pairs, triples = math.comb(columns, 2), min(math.comb(columns, 3), CANDIDATES)
-        tables, distances = columns + ROUNDS * pairs + triples, len(LEVELS) * ROUNDS * pairs + triples
+    def _distance_deviation(self, mu: float, distances: int) -> float:
+        """The noise on each of so many distances that cost μ together."""
+        return self.deviation(mu / math.sqrt(max(distances, 1)) * self.reach / self.moved)
+
+    def require_drawn(self, sizes: Sequence[int]) -> None:
+        """Refuse noise that cannot be drawn before anything is charged, on columns of so many values each."""
+        self.deviations(sizes)
+        self.score_deviation(len(LEVELS) * math.comb(self.columns, 2))
+        self.score_deviation(min(math.comb(self.columns, 3), CANDIDATES), triples=True)
+        if self.check:
+            self.check_deviation()
+
+    @property
+    def outside(self) -> float:
+        """The probability that some noise is not what passes for Gaussian, over all that a unit moves."""
+        pairs, triples = math.comb(self.columns, 2), min(math.comb(self.columns, 3), CANDIDATES)
+        tables = self.columns + ROUNDS * pairs + triples
+        distances = len(LEVELS) * ROUNDS * pairs + triples + self.checked
         moved = tables * math.ceil(self.reach**2) + distances * math.ceil(self.moved**2)
         return moved * discrete_gdp(math.sqrt(LEAST_VARIANCE) * (1 + 2.0**-40), 1)[1]
 
@@ -136,12 +166,14 @@ class Learnt:
         singles: The share of each value of each column.
         rows: How many there are, about.
         measured: The noisy tables that it was learnt from.
+        fit: How far it is from the rows, where that was measured.
     """
 
     mixture: Mixture
     singles: Sequence[Floats]
     rows: int
     measured: tuple[Measured, ...] = ()
+    fit: Fit | None = None
 
 
 class Measuring:
@@ -165,7 +197,8 @@ class Measuring:
     ) -> None:
         self.counter, self.costs, self.source, self.generator = counter, costs, source, generator
         self.pairs = tuple(combinations(range(len(ordered)), 2))
-        self._measure_singles(counter.singles(), ordered)
+        self.singly = counter.singles()
+        self._measure_singles(self.singly, ordered)
         coarsest = self._coarsest()
         self.with_triples = len(ordered) > 2 and coarsest <= COARSEST[1]
         self.levels = self._levels((coarsest,) if self.with_triples else ())
@@ -193,7 +226,22 @@ class Measuring:
                 self._measure_triples(mixture)
             mixture = mixture.fitted(self._targets(first), steps, self._window())
             model = mixture.tables()
-        return Learnt(mixture, self.singles, round(self.rows), self._measured())
+        fit = self._fit(mixture) if self.costs.check else None
+        return Learnt(mixture, self.singles, round(self.rows), self._measured(), fit)
+
+    def _fit(self, mixture: Mixture) -> Fit:
+        """How far the rows are from what was learnt. Nothing is chosen by it, so that it is right on average."""
+        shares, table = mixture.shares.mean(axis=0).astype(np.float64), mixture.tables()[0]
+        distances: dict[Columns, int] = {}
+        for column, (bins, within) in enumerate(zip(self.levels.bins, self.singles, strict=True)):
+            times = shares[self.levels.slice(0, column)] / np.maximum(self.held[column], TINY)
+            distances[column,] = self._distance(self.singly[column], within * times[bins])
+        for pair in self.pairs:
+            here, there = (self.levels.slice(0, column) for column in pair)
+            distances[pair] = self._distance(self.counted[pair, 0], table[here, there])
+        deviation = self.costs.check_deviation()
+        noisy = self._noisy(np.array(list(distances.values()), dtype=np.int64), deviation)
+        return Fit(dict(zip(distances, noisy.tolist(), strict=True)), deviation, self.rows)
 
     def _measured(self) -> tuple[Measured, ...]:
         """All noisy tables, without the scores by which they were chosen."""

@@ -172,6 +172,7 @@ def synthesis_plan(
     cells: int = CELLS,
     impossible: Sequence[Mapping[str, Any]] = (),
     determines: Mapping[str, str] | None = None,
+    check: float = 0.0,
     beside: Event | None = None,
 ) -> SynthesisPlan:
     """Return how a relation is synthesized at a price.
@@ -188,6 +189,7 @@ def synthesis_plan(
         impossible: Combinations that no row has, such as {"sex": "m", "pregnant": True}: public, and kept exactly.
         determines: Columns that others determine, such as {"country": "town"}: which value goes with which is found
             from what was measured, and kept in every row.
+        check: The part of the price that goes into measuring how far the result is from the rows.
         beside: What else is released with it, for the same price.
 
     Raises:
@@ -213,6 +215,7 @@ def synthesis_plan(
         ordered=[code.ordered for code in codes],
         max_rows_per_unit=1 if bound is None else bound.rows or 1,
         adjacency=declared.adjacency,
+        check=check,
         beside=compose(*others) if others else None,
     )
     event = compose(*(one.selection.event for one in found.values()), mechanism.event)

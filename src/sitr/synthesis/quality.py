@@ -16,6 +16,7 @@ from ..release import NOT_PRIVATE
 from ..tables.codes import Code
 from .answers import Count
 from .comparison import Comparison
+from .fit import Fit
 from .measured import Measured
 from .measuring import Learnt
 
@@ -67,7 +68,8 @@ class Quality:
         tables: Those of several columns that were measured.
         unmeasured: The pairs of columns of which no table was.
         marginals: The shares of each column.
-        comparison: In a test, how far it is from the real rows.
+        fit: How far it is from the real rows, where a part of the price went into that.
+        comparison: In a test, how far it is from them, without noise.
         notes: Remarks.
     """
 
@@ -76,6 +78,7 @@ class Quality:
     tables: tuple[Table, ...]
     unmeasured: tuple[tuple[str, str], ...]
     marginals: tuple[Marginal, ...]
+    fit: Fit | None = None
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
 
@@ -90,12 +93,32 @@ class Quality:
         pairs = sorted((one for one in self.tables if len(one.columns) == 2), key=lambda one: math.prod(one.shape))
         return {(one.columns[0], one.columns[1]): one.error for one in pairs}
 
+    @property
+    def pair_fit(self) -> Mapping[tuple[str, str], float]:
+        """Of each pair of columns, how far it is from the real rows, measured with noise; none where it was not."""
+        pairs = combinations(range(len(self.columns)), 2) if self.fit is not None else ()
+        return {
+            (self.columns[one], self.columns[other]): self.fit.of((one, other)).value  # type: ignore[union-attr]
+            for one, other in pairs
+        }
+
     def __str__(self) -> str:
         stamp = [] if self.comparison is None else [f"{NOT_PRIVATE}: the real rows were looked at", ""]
+        fit = [] if self.fit is None else ["", *self.fit.lines(self.columns)]
         compared = [] if self.comparison is None else ["", str(self.comparison)]
         total = str(self.rows).splitlines()[0]
         return "\n".join(
-            [*stamp, f"rows: {total}", "", *_lines(self.singles, "column"), "", *self._pairs(), *compared, *self.notes]
+            [
+                *stamp,
+                f"rows: {total}",
+                "",
+                *_lines(self.singles, "column"),
+                "",
+                *self._pairs(),
+                *fit,
+                *compared,
+                *self.notes,
+            ]
         )
 
     def _pairs(self) -> list[str]:
@@ -133,6 +156,7 @@ def quality_of(learnt: Learnt, codes: Sequence[Code], rows: Count, notes: tuple[
             Marginal(code.name, _labels(code), code.ordered, np.asarray(shares))
             for code, shares in zip(codes, learnt.singles, strict=True)
         ),
+        fit=learnt.fit,
         notes=notes,
     )
 

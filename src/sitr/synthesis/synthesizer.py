@@ -20,13 +20,14 @@ from ..release import Release
 from ..units import ADJACENCIES, Adjacency
 from .choice import Columns, Pair
 from .drawing import Codes, blocks, drawn
-from .measuring import CANDIDATES, LEVELS, Costs, Counter, Learnt, Measuring
+from .measuring import Costs, Counter, Learnt, Measuring
 from .rules import Rules
 
 Integers = NDArray[np.int64]
 MOST_COLUMNS = 200
 MOST_VALUES = 10**5
 MOST_ROWS = 10**9
+MOST_CHECKED = 0.5
 BLOCK = 2**16  # rows that are counted at a time
 
 
@@ -126,7 +127,7 @@ class Synthesizer(Mechanism):
 
     def __init__(self, sizes: tuple[int, ...], ordered: tuple[bool, ...], costs: Costs, adjacency: Adjacency) -> None:
         self.sizes, self.ordered, self.costs, self.adjacency = sizes, ordered, costs, adjacency
-        self.event = _event(1 / costs.mu, costs.outside(len(sizes)), adjacency)
+        self.event = _event(1 / costs.mu, costs.outside, adjacency)
 
     def __repr__(self) -> str:
         return f"Synthesizer({self.event!r}, {len(self.sizes)} columns)"
@@ -166,6 +167,7 @@ def synthesizer(
     ordered: Sequence[bool] | None = None,
     max_rows_per_unit: int = 1,
     adjacency: Adjacency = "add_remove",
+    check: float = 0.0,
     beside: Event | None = None,
 ) -> Synthesizer:
     """Return what makes synthetic rows of many columns: a mixture that is fitted to noisy tables of two columns.
@@ -178,13 +180,16 @@ def synthesizer(
             told.
         max_rows_per_unit: How many rows one unit has at most. The caller sees to it.
         adjacency: Between neighbours. The number of rows is private under either.
+        check: The part of the price, in [0, 0.5], that goes into measuring how far the result is from the rows: of the
+            square of μ, which is what adds up.
         beside: What else is released with it, for the same price.
 
     Raises:
         InvalidArgument: The noise would be more than is drawn: ε is tiny for so many columns, or rows of a unit.
 
     Privacy: all measurements are discrete Gaussian noise on whole numbers. Of each column's counts, and of each table
-    of two or three columns, one row moves one cell by 1; each distance of a table from what is known moves by 1. The
+    of two or three columns, one row moves one cell by 1; each distance of a table from what is known moves by 1, also
+    those by which the result is checked. The
     parts add up to a μ of Gaussian DP that is fixed in advance, whichever tables are chosen (THEORY 3.5, 4.1). So a
     release is one Gaussian event, outside a mass of less than 1e-11.
 
@@ -206,7 +211,8 @@ def synthesizer(
     rows = _validate.integer("max_rows_per_unit", max_rows_per_unit, 1, 10**6)
     # Under replace_one a unit's rows leave their cells, and others come into theirs.
     reach, moved = (rows * math.sqrt(2), 2 * rows) if adjacency == "replace_one" else (rows, rows)
-    outside = Costs(1.0, reach, moved).outside(len(columns))
+    part = _validate.real("check", check, 0, MOST_CHECKED)
+    outside = Costs(1.0, reach, moved, len(columns), part).outside
     _validate.real("delta", delta, 2 * outside, 1, open_low=True, open_high=True)
 
     def both(noise: float) -> Event:
@@ -214,11 +220,8 @@ def synthesizer(
         return own if beside is None else own + beside
 
     noise = calibrate_noise(both, epsilon=epsilon, delta=delta).value
-    costs = Costs(1 / noise, reach, moved)
-    # What is not drawn is refused now, before anything is charged: distances have the most noise.
-    costs.deviations(columns)
-    costs.score_deviation(len(LEVELS) * math.comb(len(columns), 2))
-    costs.score_deviation(min(math.comb(len(columns), 3), CANDIDATES), triples=True)
+    costs = Costs(1 / noise, reach, moved, len(columns), part)
+    costs.require_drawn(columns)
     return Synthesizer(columns, alike, costs, adjacency)
 
 

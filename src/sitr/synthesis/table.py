@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import pyarrow
@@ -25,6 +25,7 @@ from .bins import Levels
 from .comparison import compared
 from .conditions import conditioned
 from .counting import read_counting
+from .fit import Fit
 from .measured import Measured
 from .measuring import Learnt
 from .mixture import Mixture
@@ -34,6 +35,7 @@ from .sandbox import SampleAnswer, answered
 from .synthesizer import SyntheticRows
 
 FORMAT = 1
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,11 +214,7 @@ class SyntheticTable(Paid):
 
     def save(self, path: str | Path | IO[bytes]) -> None:
         """Write the model to a file, as JSON: `load` reads it again, anywhere."""
-        content = json.dumps(self.to_dict()).encode()
-        if isinstance(path, (str, Path)):
-            Path(path).write_bytes(content)
-        else:
-            path.write(content)
+        write_model(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> SyntheticTable:
@@ -225,13 +223,7 @@ class SyntheticTable(Paid):
         Raises:
             InvalidArgument: It is none.
         """
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            made = cls.from_dict(content, content["entry"], content["operation"])
-            made.sample(1, seed=0)  # so that a file by someone else fails here, or not at all
-            return made
-        except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise InvalidArgument(f"{path} holds no synthetic table: {type(error).__name__}.") from None
+        return read_model(path, cls.from_dict, lambda made: made.sample(1, seed=0))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as JSON holds it, and as the ledger keeps it."""
@@ -245,6 +237,7 @@ class SyntheticTable(Paid):
             "shares": [_packed(share, "<f8") for share in learnt.singles],
             "logits": _packed(learnt.mixture.logits, "<f4"),
             "measured": _tables_to_dict(learnt.measured),
+            "fit": None if learnt.fit is None else learnt.fit.to_dict(),
             "table": self.table,
             "rows_per_unit": self.rows_per_unit,
             **self._written(),
@@ -268,7 +261,8 @@ class SyntheticTable(Paid):
         logits = _unpacked(content["logits"], "<f4").reshape(-1, levels.finest)
         if not logits.size or not np.isfinite(logits).all() or type(rows) is not int or not 0 <= rows < 2**63:
             raise ValueError("no mixture of rows")
-        learnt = Learnt(Mixture(levels, logits), shares, rows, _tables_from_dict(content["measured"]))
+        fit = None if content.get("fit") is None else Fit.from_dict(content["fit"])
+        learnt = Learnt(Mixture(levels, logits), shares, rows, _tables_from_dict(content["measured"]), fit)
         return cls(
             value=SyntheticRows(learnt),
             error95=None,
@@ -283,6 +277,28 @@ class SyntheticTable(Paid):
         about = f"a synthetic table of {counted(len(self.codes), 'column')}, about {self.rows:,} rows"
         stamp = "" if self.private else f"; {NOT_PRIVATE}"
         return "\n".join([f"{about}: {', '.join(self.columns)}", *self.notes, *self.left, f"{self.charged}{stamp}"])
+
+
+def write_model(content: Mapping[str, Any], path: str | Path | IO[bytes]) -> None:
+    """Write what JSON holds to a file."""
+    written = json.dumps(content).encode()
+    if isinstance(path, (str, Path)):
+        Path(path).write_bytes(written)
+    else:
+        path.write(written)
+
+
+def read_model(
+    path: str | Path, made_of: Callable[[Any, str | None, str | None], Made], tried: Callable[[Made], Any]
+) -> Made:
+    """Read what was written; it is tried once, so that a file by someone else fails here, or not at all."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        made = made_of(content, content["entry"], content["operation"])
+        tried(made)
+        return made
+    except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise InvalidArgument(f"{path} holds no synthetic table: {type(error).__name__}.") from None
 
 
 def _tables_to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
