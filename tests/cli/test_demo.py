@@ -1,5 +1,6 @@
 """`sitr demo`: clinic and story hold together, the numbers are the library's, and files and figures are left behind."""
 
+import pyarrow.parquet
 import pytest
 
 from sitr import report
@@ -26,8 +27,9 @@ def test_the_clinic_answers_refuses_and_keeps_its_book(tmp_path):
     assert "Why: its promise" in told
     assert "Do: what is left pays for ε = " in told
     assert "rare disease" not in told
-    assert "verified    valid: 12 entries" in told
-    assert len(told.splitlines()) < 90
+    assert "verified    valid: 15 entries" in told
+    assert "10,000 rows are in clinic.synthetic.parquet" in told
+    assert len(told.splitlines()) < 105
     assert "A hundred releases" in story
     assert "\x1b" not in result.stdout
     assert result.stderr == ""
@@ -41,9 +43,12 @@ def test_what_the_clinic_released(tmp_path):
     assert len(mean["columns"]["cost"]) == 1
     assert set(diagnoses["columns"]["diagnosis"]) <= {*clinic.COMMON, *clinic.RARE}
     assert refused["columns"] is None
+    rows = pyarrow.parquet.read_table(record["published"]["file"])
+    assert rows.column_names == record["published"]["columns"] == ["region", "age", "cost"]
+    assert rows.num_rows == 10_000
     assert "short by" in refused["refusal"]
-    assert record["verified"] == "valid: 12 entries"
-    assert record["statement"]["operations"] == "3 committed"
+    assert record["verified"] == "valid: 15 entries"
+    assert record["statement"]["operations"] == "4 committed"
 
 
 def test_what_is_left_can_be_asked_and_is_made_anew(tmp_path):

@@ -36,7 +36,7 @@ def test_the_commands_are_these():
     alone.append("tables")
     nested = {
         "budget": ["begin", "create", "list", "raise", "redeclare", "replace", "show"],
-        "ledger": ["allow", "anchor", "backup", "export", "refund", "restore", "show", "verify"],
+        "ledger": ["allow", "anchor", "backup", "export", "note", "refund", "restore", "show", "verify"],
     }
     assert sorted(COMMANDS) == sorted(alone + [f"{group} {name}" for group in nested for name in nested[group]])
     assert sorted(nested) == GROUPS

@@ -47,6 +47,7 @@ BY_NAME = {
     "create": ("budget", "create", "lab", "--epsilon", "1"),
     "raise": ("budget", "raise", "clinic", "--epsilon", "2", "--reason", "more"),
     "refund": ("ledger", "refund", "q-1", "--reason", "never ran"),
+    "note": ("ledger", "note", "clinic", "a list", "--notion", "none", "--reason", "a study"),
     "anchor": ("ledger", "anchor", "{folder}/new.anchor"),
     "backup": ("ledger", "backup", "{folder}/copy.db"),
 }
@@ -474,6 +475,24 @@ def test_an_export_overwrites_nothing(book, tmp_path):
     assert nowhere.exit_code == 1
     assert "cannot write" in nowhere.stderr
     assert run("ledger", "export", "--format", "csv", "--json", "--ledger", book).exit_code == 2
+
+
+def test_what_left_outside_the_promise_is_noted(book):
+    noted = ("ledger", "note", "clinic", "a histogram", "--notion", "random DP with γ = 0.04", "--ledger", book)
+    assert run(*noted).exit_code == 2  # why?
+    result = run(*noted, "--reason", "for a study", "--analyst", "amina")
+    assert result.exit_code == 0
+    assert "outside  clinic: a histogram" in result.stdout
+    with opened(book) as ledger:
+        assert ledger.spent("clinic").value == pytest.approx(0.35)
+        assert [one.what for one in ledger.statement("clinic").outside] == ["a histogram"]
+        assert ledger.verify().valid
+    assert "outside the promise" in run("budget", "show", "clinic", "--ledger", book, env={"COLUMNS": "160"}).stdout
+    record = run_json(*noted, "--reason", "again")
+    assert (record["dataset"], record["outside"], record["head"]["seq"]) == ("clinic", "a histogram", 9)
+    unknown = run("ledger", "note", "lab", "a list", "--notion", "none", "--reason", "r", "--ledger", book)
+    assert unknown.exit_code == 2
+    assert "lab" in unknown.stderr
 
 
 def test_refund_gives_back_what_never_started(book):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..display import rounded_up, scientific
 from ..errors import SitrError
 from .output import cost_text
 
@@ -19,10 +21,14 @@ if TYPE_CHECKING:
     from ..query.explanation import Explanation
     from ..session.database import Database
     from ..session.question import Question
+    from ..synthesis.explanation import SynthesisExplanation
+    from ..synthesis.table import SyntheticTable
 
 MARK = "# Made by `sitr demo`, which makes it anew each time."
 ANALYST = "demo"
-SHOWN = 20  # rows of an answer
+SHOWN = 20  # rows of an answer,
+DRAWN = 4  # and of the synthetic table,
+PUBLISHED = 10_000  # of which the file has so many
 PATIENTS, MOST_VISITS = 2000, 40
 REGIONS = {"north": 0.45, "south": 0.30, "east": 0.20, "west": 0.05}
 COMMON = ("anaemia", "asthma", "diabetes", "fracture", "hypertension", "influenza", "migraine", "pneumonia")
@@ -48,7 +54,7 @@ url = "clinic.ledger.db"  # `sitr budget begin` makes it, and writes its id belo
 
 # What may be learned about one patient from everything that is ever released.
 [budgets.clinic]
-epsilon = 3.0
+epsilon = 4.0
 delta = 1e-6
 
 [tables.visits]
@@ -79,18 +85,30 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Published:
+    """A synthetic table: what it is of, how it was asked for, the bill, and the file of its rows."""
+
+    text: str
+    code: str
+    bill: SynthesisExplanation
+    table: SyntheticTable
+    file: Path
+
+
+@dataclass(frozen=True)
 class Visit:
     """All that happened at the clinic."""
 
     declaration: Path
     steps: list[Step]
+    published: Published
     statement: list[tuple[str, str]]
     verified: str
     files: list[Path] = field(default_factory=list)
 
 
 def visit(folder: Path) -> Visit:
-    """Make the clinic in a folder, ask it three questions and one too many, and read its book."""
+    """Make the clinic in a folder, ask it three questions and one too many, publish a table, and read its book."""
     from ..session.beginning import begin
     from ..session.database import open
 
@@ -98,11 +116,12 @@ def visit(folder: Path) -> Visit:
     begin(declaration).close()
     with open(declaration, analyst=ANALYST) as database:
         steps = [_counts(database), _mean(database), _diagnoses(database), _too_much(database)]
+        published = _published(database, folder / "clinic.synthetic.parquet")
         rows = [row for row in database.ledger.statement("clinic").rows() if row[0] not in ("budget", "promised")]
         found = database.ledger.verify()
     verdict = f"valid: {found.head.seq} entries" if found.valid else f"NOT VALID: {found.problem}"
-    files = [declaration, folder / "clinic.duckdb", folder / "clinic.ledger.db"]
-    return Visit(declaration, steps, rows, verdict, files)
+    files = [declaration, folder / "clinic.duckdb", folder / "clinic.ledger.db", published.file]
+    return Visit(declaration, steps, published, rows, verdict, files)
 
 
 def _counts(database: Database) -> Step:
@@ -156,6 +175,20 @@ def _too_much(database: Database) -> Step:
     return asked
 
 
+def _published(database: Database, file: Path) -> Published:
+    wanted = database.table("visits").synthesize(["region", "age", "cost"])
+    bill, table = wanted.explain(epsilon=1), wanted.release(epsilon=1)
+    table.to_parquet(file, PUBLISHED)
+    return Published(
+        "Whoever is to ask freely gets rows of patients who do not exist, like those who do. They are paid for once; "
+        "any number of them may be drawn, and anything be asked of them.",
+        'visits.synthesize(["region", "age", "cost"]).release(epsilon=1).to_parquet(...)',
+        bill,
+        table,
+        file,
+    )
+
+
 def _asked(title: str, text: str, code: str, question: Question, epsilon: float) -> Step:
     bill = question.explain(epsilon=epsilon)
     try:
@@ -188,7 +221,7 @@ def _clear(folder: Path, declaration: Path) -> None:
     if there and not (declaration.is_file() and declaration.read_text(encoding="utf-8").startswith(MARK)):
         raise click.ClickException(f"{there[0]} is there already, and no demo made it: name another folder.")
     for path in there:
-        if path.name.startswith(("clinic.toml", "clinic.duckdb", "clinic.ledger.db")):
+        if path.name.startswith(("clinic.toml", "clinic.duckdb", "clinic.ledger.db", "clinic.synthetic.parquet")):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
@@ -223,12 +256,13 @@ def tell(console: Console, told: Visit) -> None:
         Text(
             f"\nA database of {PATIENTS:,} made-up patients, most of whom come once and a few very often. Its owner "
             f"says in {told.declaration.name} what may be asked, and promises every patient: from everything that is "
-            "ever released, nobody learns more about you than ε = 3 allows (δ = 1e-06). A ledger keeps the promise.\n"
+            "ever released, nobody learns more about you than ε = 4 allows (δ = 1e-06). A ledger keeps the promise.\n"
         )
     )
     for number, step in enumerate(told.steps, 1):
         _tell_step(console, number, step)
-    console.print(Text(f"{len(told.steps) + 1}. The book", style="bold"))
+    _tell_published(console, len(told.steps) + 1, told.published)
+    console.print(Text(f"{len(told.steps) + 2}. The book", style="bold"))
     console.print(Text("Every charge was written down before a row was read."))
     width = max(len(name) for name, _ in told.statement)
     for name, text in [*told.statement, ("verified", told.verified)]:
@@ -261,9 +295,34 @@ def _tell_step(console: Console, number: int, step: Step) -> None:
         console.print(Padding(Text(str(step.refusal), style="red"), (1, 0, 1, 2), expand=False))
 
 
+def _tell_published(console: Console, number: int, published: Published) -> None:
+    from rich import box
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..query.cells import key_text
+
+    console.print(Text(f"{number}. A table for everybody", style="bold"))
+    console.print(Text(published.text))
+    console.print(Padding(Text(published.code, style="dim"), (0, 0, 0, 2), expand=False))
+    drawn = published.table.sample(DRAWN)
+    table = Table(*drawn.column_names, box=box.SIMPLE_HEAD)
+    for row in zip(*(column.to_pylist() for column in drawn.columns), strict=True):
+        table.add_row(*(Text(key_text(cell)) for cell in row))
+    console.print(table)
+    cost = f"ε = {rounded_up(published.bill.epsilon.upper)} at δ = {scientific(published.bill.delta)}"
+    said = f"{PUBLISHED:,} rows are in {published.file.name}. {_left_text(cost, published.bill.remaining)}"
+    console.print(Padding(Text(said), (0, 0, 1, 2), expand=False))
+
+
 def _bill_text(bill: Explanation) -> str:
-    _, after = bill.remaining["clinic"]
-    return f"It cost {cost_text(bill)}; {after} of the budget is left."
+    return _left_text(cost_text(bill), bill.remaining)
+
+
+def _left_text(cost: str, remaining: Mapping[str, tuple[str, str]]) -> str:
+    _, after = remaining["clinic"]
+    return f"It cost {cost}; {after} of the budget is left."
 
 
 def record(told: Visit) -> dict[str, Any]:
@@ -280,6 +339,12 @@ def record(told: Visit) -> dict[str, Any]:
             }
             for step in told.steps
         ],
+        "published": {
+            "code": told.published.code,
+            "columns": list(told.published.table.columns),
+            "entry": told.published.table.entry,
+            "file": str(told.published.file),
+        },
         "statement": dict(told.statement),
         "verified": told.verified,
         "files": [str(path) for path in told.files],

@@ -225,6 +225,37 @@ def refund(operation: str, reason: str, which: Named, anchor: Path | None, as_js
         print_rows([("refunded", operation), ("reason", reason), ("head", f"{head} of ledger {book.id}")])
 
 
+@ledger.command(short_help="Write down what left outside a promise.")
+@click.argument("dataset")
+@click.argument("what")
+@click.option("--notion", required=True, help="What holds of it in place of the promise, in a line.")
+@click.option("--reason", required=True, help="Why it was made; it stays in the book.")
+@click.option("--analyst", help="Who made it.")
+@book_options
+def note(
+    dataset: str,
+    what: str,
+    notion: str,
+    reason: str,
+    analyst: str | None,
+    which: Named,
+    anchor: Path | None,
+    as_json: bool,
+) -> None:
+    """Write down WHAT left of DATASET that its promise does not cover, such as a histogram under random DP.
+
+    Nothing is charged, as no budget could pay for it. Every statement and list shows it from then on, as outside the
+    promise.
+    """
+    with open_book(which, anchor) as book:
+        book.note_outside(dataset, what, notion=notion, reason=reason, analyst=analyst)
+        head = book.head
+    if as_json:
+        print_json({"dataset": dataset, "outside": what, "ledger": book.id, "head": head_record(head)})
+    else:
+        print_rows([("outside", f"{dataset}: {what}"), ("head", f"{head} of ledger {book.id}")])
+
+
 @ledger.command(short_help="Let a role of PostgreSQL ask under its own name.")
 @click.argument("role")
 @ledger_option

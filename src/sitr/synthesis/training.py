@@ -62,7 +62,7 @@ def trained(codes: Sequence[Code], real: Integers, synthetic: Integers, target: 
         raise MissingExtra(
             "training on synthetic rows needs scikit-learn, which is not installed.",
             why="it is for tests alone, so nothing else needs it.",
-            do="pip install scikit-learn",
+            do="pip install 'sitr[compare]'",
         ) from None
     code = codes[place]
     half = np.random.default_rng(seed).permutation(len(real))
