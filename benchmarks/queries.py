@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import processes
 import pyarrow
 import pyspark
 import queries_audit
 import queries_beside
-import queries_run
 import queries_scale
 
 import sitr
@@ -33,7 +33,7 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], Iterator[dict[str, Any]]]]
     "scale": queries_scale.run,
     "audit": queries_audit.run,
 }
-FOLDER = queries_run.ROOT / "build" / "bench-queries"
+FOLDER = processes.ROOT / "build" / "bench-queries"
 
 
 def arguments() -> argparse.Namespace:

@@ -9,9 +9,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import queries_run
+import processes
 
-sys.path.insert(0, str(queries_run.ROOT))
+sys.path.insert(0, str(processes.ROOT))
 
 from tests.query.audited import NEIGHBOURS, QUESTIONS, audited
 

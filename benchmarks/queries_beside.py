@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import processes
 import queries_data
-import queries_run
 
+SCRIPTS = processes.HERE / "queries_peers"
 REGIONS = 50
 ROWS_A_PERSON = 10
 NAME_OF_OURS = "sitr"
@@ -29,13 +30,13 @@ class Library:
 
 
 def _peer(name: str, environment: str, setting: str, **rest: Any) -> Library:
-    return Library(name, queries_run.SCRIPTS / f"with_{environment}.py", setting, environment, **rest)
+    return Library(name, SCRIPTS / f"with_{environment}.py", setting, environment, **rest)
 
 
-OURS = Library(NAME_OF_OURS, queries_run.HERE / "queries_sitr.py", "over DuckDB.", noise=(50, 600, 200))
+OURS = Library(NAME_OF_OURS, processes.HERE / "queries_sitr.py", "over DuckDB.", noise=(50, 600, 200))
 OURS_ON_SPARK = Library(
     "sitr on Spark",
-    queries_run.HERE / "queries_sitr_spark.py",
+    processes.HERE / "queries_sitr_spark.py",
     "over Spark 4.0.",
     variants=("public",),
     noise=(50, 600, 3),
@@ -43,11 +44,11 @@ OURS_ON_SPARK = Library(
 FLOORS = (
     Library(
         "DuckDB, no noise",
-        queries_run.SCRIPTS / "floor_duckdb.py",
+        SCRIPTS / "floor_duckdb.py",
         "the bounded aggregate alone: five random rows of each person, then count and sum by region.",
         variants=("public",),
     ),
-    Library("Spark, no noise", queries_run.SCRIPTS / "floor_spark.py", "the same in Spark 4.0.", variants=("public",)),
+    Library("Spark, no noise", SCRIPTS / "floor_spark.py", "the same in Spark 4.0.", variants=("public",)),
 )
 PAIRS = ((FLOORS[0], OURS), (FLOORS[1], OURS_ON_SPARK))
 TURNS = 3  # of each of a pair
@@ -137,9 +138,9 @@ def _kept(path: Path) -> dict[str, int]:
 
 
 def _called(library: Library, variant: str, options: Any, mode: str, file: Path, *arguments: str) -> dict[str, Any]:
-    python = queries_run.interpreter(library.environment)
-    command = [mode, str(file), "--variant", variant, *arguments]
-    return queries_run.run(python, library.script, command, threads=options.threads, timeout=options.timeout)
+    python = processes.interpreter("queries", library.environment)
+    command = [mode, str(file), "--variant", variant, *arguments, "--threads", str(options.threads)]
+    return processes.run(python, library.script, command, threads=options.threads, timeout=options.timeout)
 
 
 def _in_turn(floor: Library, ours: Library, path: Path, options: Any) -> dict[tuple[str, str], list[dict[str, Any]]]:
@@ -150,7 +151,7 @@ def _in_turn(floor: Library, ours: Library, path: Path, options: Any) -> dict[tu
             for one in (floor, ours):
                 found = _called(one, "public", options, "release", path, "--regions", str(REGIONS))
                 runs[one.name, "public"].append(found)
-    except queries_run.FailedError:
+    except processes.FailedError:
         return {}  # each is tried again, and told
     return runs
 
@@ -181,7 +182,7 @@ def _measured(
             file = queries_data.small(folder, regions, rows_each)
             looked = call("noise", file, "--regions", str(regions), "--releases", str(releases))
             row |= _errors(file, looked["answers"], row["answers"])
-    except queries_run.FailedError as reason:
+    except processes.FailedError as reason:
         return {"failed": str(reason)}
     return row
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import processes
 import queries_data
-import queries_run
 
 ROWS = (1_000_000, 10_000_000, 100_000_000)
 GROUPS = 1_000_000
@@ -31,9 +31,9 @@ def run(folder: Path, options: Any) -> Iterator[dict[str, Any]]:
 
 def _measured(path: Path, rows: int, groups: int, options: Any) -> dict[str, Any]:
     begun = time.perf_counter()
-    script, python = queries_run.HERE / "queries_sitr.py", queries_run.interpreter(None)
-    command = ["release", str(path), "--regions", str(groups), "--memory", MEMORY]
-    found = queries_run.run(python, script, command, threads=options.threads, timeout=options.timeout)
+    script, python = processes.HERE / "queries_sitr.py", processes.interpreter("queries", None)
+    command = ["release", str(path), "--regions", str(groups), "--memory", MEMORY, "--threads", str(options.threads)]
+    found = processes.run(python, script, command, threads=options.threads, timeout=options.timeout)
     return {
         "rows": rows,
         "groups": groups,

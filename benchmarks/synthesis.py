@@ -1,4 +1,4 @@
-"""Synthetic rows: how near they are to the real ones, in what time and memory.
+"""Synthetic rows: how near they are to the real ones, in what time and memory, and beside the peers.
 
 make bench ROOM=synthesis
 python benchmarks/synthesis.py --quick --json results.json
@@ -18,13 +18,14 @@ import time
 from pathlib import Path
 
 import synthesis_quality
+import synthesis_scale
 
-PARTS = {"quality": synthesis_quality.run}
+PARTS = {"scale": synthesis_scale.run, "quality": synthesis_quality.run}
 
 
 def versions() -> dict[str, str]:
     found = {"Python": platform.python_version()}
-    for name in ("sitr", "numpy", "scikit-learn"):
+    for name in ("sitr", "numpy", "scikit-learn", "duckdb", "pyspark"):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

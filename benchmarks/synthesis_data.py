@@ -36,12 +36,17 @@ class Table:
 
 def census() -> Table:
     """Adult, in the encoding of papers on synthetic data."""
-    sizes = json.loads((DATA / "pgm_adult" / "adult-domain.json").read_text())
+    sizes = census_sizes()
     with gzip.open(DATA / "pgm_adult" / "adult.csv.gz", "rt") as lines:
         names = next(lines).strip().split(",")
         rows = np.loadtxt(lines, delimiter=",", dtype=np.int64)[:, [names.index(name) for name in sizes]]
     ordered = [name in CENSUS_NUMBERS for name in sizes]
     return Table(rows, list(sizes.values()), ordered, list(sizes).index("income>50K"))
+
+
+def census_sizes() -> dict[str, int]:
+    """How many values each of its columns has."""
+    return json.loads((DATA / "pgm_adult" / "adult-domain.json").read_text())
 
 
 def stays(*, diagnoses: bool) -> Table:

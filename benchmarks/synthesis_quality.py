@@ -1,48 +1,52 @@
 """How near synthetic rows are to real ones: tables of one, two and three columns, and what can be learnt from them.
 
-`METHODS` has each method by its name: from rows and their public description to synthetic rows. A peer is one more
-entry; what is not installed is left out.
+Ours, and bounds that are not private, run in processes of this environment; peers in environments of their own, with a
+time limit, as they take minutes. What they are given is the same: rows as numbers, the sizes of columns, ε and δ.
 """
 
-import json
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import processes
 from synthesis_data import DATA, Table, census, stays
+from synthesis_peers.process import DELTA, Job, serve
 
 from sitr.synthesis import synthesizer
 
-DELTA = 1e-9
 TRIPLES = 60
 MOST_CELLS = 2_000_000
 SEEDS = 5
-TIMEOUT = 3600
-HEADER = f"{'table':<18}{'ε':>5}  {'method':<14}{'one':>7}{'two':>8}{'worst':>8}{'three':>8}{'AUC':>8}{'s':>7}{'MB':>6}"
+HERE = Path(__file__).resolve().parent
+TIMEOUT = 600  # seconds for a method
+HEADER = f"{'table':<18}{'ε':>5}  {'method':<15}{'one':>7}{'two':>8}{'worst':>8}{'three':>8}{'AUC':>8}{'s':>7}{'MB':>6}"
 
 
-def ours(table: Table, epsilon: float, seed: int) -> np.ndarray:
-    made = synthesizer(table.sizes, epsilon=epsilon, delta=DELTA, ordered=table.ordered)
-    return made.release(table.rows, unsafe_seed=seed).value.sample(seed=seed)
+def ours(job: Job) -> np.ndarray:
+    made = synthesizer(job.sizes, epsilon=job.epsilon, delta=DELTA, ordered=job.ordered)
+    return made.release(job.rows, unsafe_seed=job.seed).value.sample(seed=job.seed)
 
 
-def independent(table: Table, epsilon: float, seed: int) -> np.ndarray:
+def independent(job: Job) -> np.ndarray:
     """Not private: exact columns, without anything between them. What is worse is not worth its budget."""
-    return np.random.default_rng(seed).permuted(table.rows, axis=0)
+    return np.random.default_rng(job.seed).permuted(job.rows, axis=0)
 
 
-def bootstrap(table: Table, epsilon: float, seed: int) -> np.ndarray:
+def bootstrap(job: Job) -> np.ndarray:
     """Not private: real rows drawn again, by which rows that are drawn at random can hardly be nearer."""
-    return table.rows[np.random.default_rng(seed).integers(0, len(table.rows), len(table.rows))]
+    return job.rows[np.random.default_rng(job.seed).integers(0, len(job.rows), len(job.rows))]
 
 
-METHODS: dict[str, Callable[[Table, float, int], np.ndarray]] = {"sitr": ours}
-BOUNDS = {"independent": independent, "bootstrap": bootstrap}
+BOUNDS: dict[str, Callable[[Job], np.ndarray]] = {"independent": independent, "bootstrap": bootstrap}
+PEERS = {  # by environment
+    "mbi MST": "mbi",
+    "dpmm MST": "dpmm",
+    "SmartNoise MST": "smartnoise",
+    "dpmm AIM": "dpmm",
+    "SmartNoise AIM": "smartnoise",
+}
 
 
 TABLES: dict[str, tuple[Callable[[], Table], tuple[float, ...]]] = {
@@ -60,20 +64,27 @@ def run(quick: bool) -> list[dict[str, object]]:
     found = []
     for name, (load, epsilons) in TABLES.items():
         judge = Judge(load())
-        asked = [*((method, (np.inf,), 1) for method in BOUNDS), *((method, epsilons, SEEDS) for method in METHODS)]
-        for method, at, seeds in asked:
-            for epsilon in at:
+        asked = [(method, np.inf, 1) for method in BOUNDS] + [("sitr", epsilon, SEEDS) for epsilon in epsilons]
+        if name == "census":
+            asked += [(method, 1.0, 1) for method in PEERS]  # one run each: they take minutes
+        for method, epsilon, seeds in asked:
+            about = {"table": name, "epsilon": epsilon, "method": method}
+            try:
                 results = [judge.measured(method, epsilon, seed) for seed in range(1 if quick else seeds)]
-                row = {key: float(np.median([one[key] for one in results])) for key in results[0]}
-                found.append({"table": name, "epsilon": epsilon, "method": method, **row})
-                print(line(found[-1]), flush=True)
+            except processes.FailedError as error:
+                found.append(about | {"failed": str(error)})
+                print(f"{name:<18}{epsilon:>5g}  {method:<15}{error}", flush=True)
+                continue
+            row = {key: float(np.median([one[key] for one in results])) for key in results[0]}
+            found.append(about | row)
+            print(line(found[-1]), flush=True)
     return found
 
 
 def line(row: dict[str, object]) -> str:
     shares = "".join(f"{row[key]:>{width}.4f}" for key, width in (("one", 7), ("two", 8), ("worst", 8), ("three", 8)))
     rest = f"{row['auc']:>8.3f}{row['seconds']:>7.2f}{row['memory']:>6.0f}"
-    return f"{row['table']:<18}{row['epsilon']:>5g}  {row['method']:<14}{shares}{rest}"
+    return f"{row['table']:<18}{row['epsilon']:>5g}  {row['method']:<15}{shares}{rest}"
 
 
 class Judge:
@@ -94,18 +105,22 @@ class Judge:
 
     def measured(self, method: str, epsilon: float, seed: int) -> dict[str, float]:
         """Let a process of its own make rows, so that its memory is its own, and judge them."""
+        library = PEERS.get(method)
+        script = HERE / "synthesis_peers" / f"with_{library}.py" if library else Path(__file__)
         with tempfile.TemporaryDirectory() as folder:
             here, out = Path(folder) / "table.npz", Path(folder) / "rows.npy"
             np.savez(here, **vars(self.table))
-            order = [sys.executable, __file__, method, str(here), str(epsilon), str(seed), str(out)]
-            told = subprocess.run(order, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
+            command = [method, str(here), str(epsilon), str(seed), str(out)]
+            threads = 2 if library else 1  # ours is measured on one core, peers have both
+            python = processes.interpreter("synthesis", library)
+            told = processes.run(python, script, command, threads=threads, timeout=TIMEOUT)
             rows = np.load(out)
         far = {
             name: [np.abs(self.real[group] - self.shares(rows, group)).sum() / 2 for group in groups]
             for name, groups in self.groups.items()
         }
         means = {name: float(np.mean(values)) for name, values in far.items()}
-        return {**means, "worst": max(far["two"]), "auc": self.learnt(rows), **json.loads(told)}
+        return {**means, "worst": max(far["two"]), "auc": self.learnt(rows), **told}
 
     def learnt(self, rows: np.ndarray) -> float:
         """The area under the curve of a model that learnt from synthetic rows, on a third of the real ones."""
@@ -121,19 +136,5 @@ class Judge:
         return float(roc_auc_score(tested[:, label], model.predict_proba(tested[:, others])[:, 1]))
 
 
-def make(method: str, here: str, epsilon: str, seed: str, out: str) -> None:
-    """Make rows, and say in how many seconds, and by how many MB the peak of memory rose. Linux only."""
-    with np.load(here) as kept:
-        table = Table(kept["rows"], kept["sizes"].tolist(), kept["ordered"].tolist(), int(kept["label"]))
-    begun, started = _peak(), time.perf_counter()
-    rows = {**METHODS, **BOUNDS}[method](table, float(epsilon), int(seed))
-    print(json.dumps({"seconds": time.perf_counter() - started, "memory": max(_peak() - begun, 0)}))
-    np.save(out, rows)
-
-
-def _peak() -> float:
-    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
-
-
 if __name__ == "__main__":
-    make(*sys.argv[1:])
+    serve({"sitr": ours, **BOUNDS})

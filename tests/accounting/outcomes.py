@@ -209,7 +209,7 @@ def product(first, second, above):
     if p.size <= 2 * CELLS and np.min(p) > TINY and np.min(q) > TINY:
         return Pairs(p, q, *only)
     if np.ptp(losses) < 1e-3:
-        return EVERYTHING if above else NOTHING  # too fine for doubles: nothing is said
+        return EVERYTHING if above else NOTHING.doubles(above)  # too fine for them: nothing is said, and no exact truth
     thin = in_cells(p, q, losses, _cells(first, second, losses), above)
     return replace(thin, p_only=thin.p_only + only[0], q_only=thin.q_only + only[1])
 

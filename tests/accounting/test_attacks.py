@@ -25,6 +25,7 @@ from sitr.accounting import (
     RandomizedResponse,
     RDPFilter,
     Renyi,
+    SampledWithoutReplacement,
     ZeroConcentrated,
     calibrate_noise,
     compose,
@@ -406,3 +407,59 @@ def test_what_several_claims_give_away_is_rounded_upwards_beside_other_events(de
         truth = 1 - (1 - mpmath.mpf(delta)) ** count
         found = event.delta(5.6)
         assert found.lower <= truth <= found.upper <= truth * (1 + 1e-13) + 1e-322
+
+
+def _nearly_all(rates, losses, probabilities, infinite_mass):
+    """Both pairs of a table on a sample of a sample …, at 60 digits: everyone, but for next to nothing."""
+    with mpmath.workdps(60):
+        p = [mpmath.mpf(one) for one in probabilities]
+        q = [one * mpmath.exp(-mpmath.mpf(loss)) for one, loss in zip(p, losses, strict=True)]
+        p, q = [*p, mpmath.mpf(infinite_mass), mpmath.mpf(0)], [*q, mpmath.mpf(0), 1 - mpmath.fsum(q)]
+        seen = mpmath.fprod(mpmath.mpf(rate) for rate in rates)
+        return [seen * a + (1 - seen) * b for a, b in zip(p, q, strict=True)], q
+
+
+@pytest.mark.parametrize("depth", [2, 3, 6])
+@pytest.mark.parametrize("rate", [1 - 1e-12, 1 - 3e-15, 0.99999, 0.95])
+@pytest.mark.parametrize("delta", [0.25000143622307713, 0.28, 0.3])
+def test_samples_of_samples_of_nearly_everyone(depth, rate, delta):
+    """How likely a person is left out is the distance of the rates' product from 1, which no float holds."""
+    losses, probabilities = (0.11470900685231121, 0.10708536587583375), (0.6189174652099609, 0.13108253479003906)
+    event = LossDistribution(losses=losses, probabilities=probabilities, infinite_mass=0.25)
+    for _ in range(depth):
+        event = PoissonSampled(event, rate)
+    found = event.epsilon(delta)
+    p, q = _nearly_all([rate] * depth, losses, probabilities, 0.25)
+    with mpmath.workdps(60):
+
+        def true(epsilon):
+            y = mpmath.exp(mpmath.mpf(epsilon))
+            return max(mpmath.fsum(max(a - y * b, 0) for a, b in zip(*pair, strict=True)) for pair in ((p, q), (q, p)))
+
+        if found.lower > 0:
+            assert true(found.lower * (1 - 1e-15)) >= delta * (1 - mpmath.mpf(10) ** -15)
+        if math.isfinite(found.upper):
+            assert true(found.upper) <= delta
+    assert found.upper - found.lower <= 0.05 * found.upper or math.isinf(found.upper)
+
+
+@pytest.mark.parametrize("n", [10**9, 10**12, 10**15])
+def test_batches_of_all_but_one(n):
+    """The one who is left out is by 1/n, of which a float near 1 holds few digits."""
+    batch = SampledWithoutReplacement(PureDP(3.0, adjacency="replace_one"), batch=n - 1, n=n)
+    found, inside = batch.epsilon(0), 3.0
+    with mpmath.workdps(60):
+        rate = mpmath.mpf(n - 1) / n
+        true = mpmath.log(1 + rate * mpmath.expm1(inside))
+        assert found.lower <= true <= found.upper
+
+
+@pytest.mark.parametrize("count", [1, 4, 1000])
+@pytest.mark.parametrize(("delta", "rate"), [(1e-300, 1e-15), (1e-308, 0.3), (3e-310, 1e-13), (1e-323, 0.1)])
+def test_masses_of_few_digits_are_never_under_the_truth(count, delta, rate):
+    event = PoissonSampled(PrivacyProfile(points=((4.0, delta),)), rate) * count
+    with mpmath.workdps(60):
+        true = -mpmath.expm1(count * mpmath.log1p(-mpmath.mpf(delta) * mpmath.mpf(rate)))
+        assert event.infinite_mass >= true * (1 - mpmath.mpf(10) ** -12)
+        found = event.delta(5000.0)  # beyond all finite losses
+        assert found.lower <= true <= found.upper

@@ -487,7 +487,7 @@ def test_what_left_outside_the_promise_is_noted(book):
         assert ledger.spent("clinic").value == pytest.approx(0.35)
         assert [one.what for one in ledger.statement("clinic").outside] == ["a histogram"]
         assert ledger.verify().valid
-    assert "outside the promise" in run("budget", "show", "clinic", "--ledger", book, env={"COLUMNS": "160"}).stdout
+    assert "OUTSIDE" in run("budget", "show", "clinic", "--ledger", book, env={"COLUMNS": "160"}).stdout
     record = run_json(*noted, "--reason", "again")
     assert (record["dataset"], record["outside"], record["head"]["seq"]) == ("clinic", "a histogram", 9)
     unknown = run("ledger", "note", "lab", "a list", "--notion", "none", "--reason", "r", "--ledger", book)

@@ -16,8 +16,7 @@ from .. import _validate
 from ..errors import InvalidArgument, NoSuchGuarantee
 from ..units import Adjacency, join
 from .events import MOST_COUNT, Composed, Event, PureDP, RandomizedResponse, Renyi
-from .losses.law import Pair
-from .losses.rounding import rounded_up
+from .losses.law import Pair, at_rate
 from .losses.shuffled import counted_beneath, shuffled_above, shuffled_beneath
 from .parts import Parts, batch_part
 
@@ -75,7 +74,7 @@ class SampledWithoutReplacement(Event):
         return self.event.parts if self.batch == self.n else super().parts
 
     def _describe(self) -> Pair:
-        return batch_part(self.event.parts, rounded_up(Fraction(self.batch, self.n)))
+        return at_rate(Fraction(self.batch, self.n), lambda rate: batch_part(self.event.parts, rate))
 
 
 @dataclass(frozen=True, repr=False)

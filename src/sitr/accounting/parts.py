@@ -21,7 +21,7 @@ from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
-from .losses.law import Floats, LaterPair, Pair, sampled_twice
+from .losses.law import Floats, LaterPair, Pair, at_rate
 from .losses.merged import merged_pair
 from .losses.rounding import rounded_up
 from .losses.sampled import SampledGaussianLoss
@@ -48,7 +48,8 @@ def sampled_part(parts: Parts, q: float) -> Pair:
     if not claims and len(known) == 1 and known[0][1] == 1:
         curve = known[0][0].renyi.forward if known[0][0].renyi else None
         if isinstance(curve, SampledMix):  # a sample of a sample
-            return sampled_part(curve.parts, sampled_twice(q, curve.q))
+            inside = curve.parts
+            return at_rate(Fraction(q) * Fraction(curve.q), lambda rate: sampled_part(inside, rate))
         if not _is_too_fine(known[0][0]):
             return pairs.sampled_pair(known[0][0], q)
     if not claims and all(_is_gaussian(pair) for pair, _ in known):
@@ -62,7 +63,8 @@ def batch_part(parts: Parts, q: float) -> Pair:
     single = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
     if isinstance(single, Pair):
         if single.renyi and isinstance(single.renyi.forward, BatchMix):  # a batch of a batch
-            return batch_part(single.renyi.forward.parts, sampled_twice(q, single.renyi.forward.q))
+            inside = single.renyi.forward.parts
+            return at_rate(Fraction(q) * Fraction(single.renyi.forward.q), lambda rate: batch_part(inside, rate))
         if _are_atoms(single):
             return _batch_of_atoms(single, q)
     orders = [parts] if all(isinstance(part, Claim) or _curve(part).is_symmetric for part, _ in parts) else _both(parts)

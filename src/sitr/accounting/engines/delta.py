@@ -67,12 +67,12 @@ class Failure:
     upper: float
 
     @classmethod
-    def about(cls, mass: float, *, stated: bool) -> Failure:
-        """Return the ends of a mass that was stated, or else computed."""
+    def about(cls, mass: float, *, stated: bool, faint: bool = False) -> Failure:
+        """Return the ends of a mass that was stated, or else computed; of a faint one only the upper end is known."""
         if stated or mass == 0:
             return cls(mass, mass)
         rounding = COMPOSED * mass + UNDERFLOW
-        return cls(max(mass - rounding, 0.0), min(mass + rounding, 1.0))
+        return cls(0.0 if faint else max(mass - rounding, 0.0), min(mass + rounding, 1.0))
 
     def total(self, found: Found[Finite]) -> Found[Total]:
         """Return δ of the whole law: one minus the chance that neither an infinite nor a finite loss fails."""

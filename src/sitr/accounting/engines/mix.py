@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ..losses.gaussian import DiscreteGaussianLoss, GaussianLoss
-from ..losses.law import UNIT, Complexes, Floats, Loss
+from ..losses.law import FAINT, UNIT, Complexes, Floats, Loss
 from ..losses.rounding import ROUNDED, rounded_up, sum_above
 from .delta import NEVER, Failure
 from .measure import Measure
@@ -79,7 +79,8 @@ class Mix:
         if not failing:
             return NEVER
         alone = len(failing) == 1 and failing[0][1] == 1
-        return Failure.about(self.infinite_mass, stated=alone and failing[0][0].stated)
+        faint = any(loss.infinite_mass < FAINT and not loss.stated for loss, _ in failing)
+        return Failure.about(self.infinite_mass, stated=alone and failing[0][0].stated, faint=faint)
 
     @cached_property
     def infinite_mass(self) -> float:

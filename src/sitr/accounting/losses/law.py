@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -20,6 +20,9 @@ Floats: TypeAlias = Any
 Complexes: TypeAlias = Any
 
 BLOCK = 2048  # nodes that `waves` takes at a time: keeps its tables in memory
+NEAR_ONE = 0.9  # a rate over which its distance from 1 is rounded too much to be ignored
+SAMPLED_AGAIN = Fraction(1, 2**46)  # of a rate: what a hundred roundings of samples of samples can have added to it
+FAINT = 2.0**-1000  # a mass under which rounding may take many of its digits
 UNIT = 2.0**-53  # half the spacing of doubles near 1: the unit of the rounding model
 
 
@@ -144,41 +147,65 @@ class LaterPair(Pair):
         object.__setattr__(self, "_make", make)
 
     @cached_property
-    def _made(self) -> Pair:
+    def made(self) -> Pair:
+        """The laws."""
         return self._make()  # type: ignore[attr-defined,no-any-return]  # set around the frozen dataclass
 
     @property
     def forward(self) -> Loss:
-        return self._made.forward
+        return self.made.forward
 
     @property
     def backward(self) -> Loss:
-        return self._made.backward
+        return self.made.backward
 
     @property
     def beneath(self) -> Pair | None:
-        return self._made.beneath
+        return self.made.beneath
 
     @property
     def alone(self) -> Pair | None:
-        return self._made.alone
+        return self.made.alone
 
     @property
     def attains(self) -> Callable[[float], Pair] | None:
-        return self._made.attains
+        return self.made.attains
 
     __eq__ = object.__eq__  # comparing the laws would make them
     __hash__ = object.__hash__
 
 
-def sampled_twice(q: float, rate: float) -> float:
-    """Return the rate of a sample at rate q of a sample, rounded up: a person who is seen more often loses no less."""
-    return rounded_up(Fraction(q) * Fraction(rate))
+def at_rate(rate: Fraction, make: Callable[[float], Pair]) -> Pair:
+    """Return the pair of a sample at a rate that no float may hold: a person who is seen more often loses no less.
+
+    So above it is rounded up. Beneath it is rounded down where it is near 1, since its distance from 1, which says how
+    likely a person is left out, is rounded far more than the rate.
+    """
+    most = rounded_up(rate)
+    above = make(most)
+    if Fraction(most) == rate or rate < NEAR_ONE:
+        return above
+    least = -rounded_up(-rate * (1 - SAMPLED_AGAIN))
+
+    def over(pair: Pair) -> Pair:
+        beneath = make(least)
+        return replace(pair, beneath=beneath.beneath or beneath)
+
+    if isinstance(above, LaterPair):
+        assert above.renyi is not None
+        return LaterPair(above.renyi, lambda: over(above.made))
+    return over(above)
 
 
 def share_of(q: float, mass: float) -> float:
-    """Return q times a mass, for q > 0: it is 0 only where the mass is, though the product may underflow."""
-    return max(q * mass, math.ulp(0.0)) if mass > 0 else 0.0
+    """Return q times a mass, for q > 0: to the last digits, and rounded up where the smallest numbers have few of them.
+
+    Example:
+        >>> share_of(0.5, 1e-6), share_of(0.1, 1e-323)
+        (5e-07, 5e-324)
+    """
+    product = q * mass
+    return product if product >= FAINT or not mass else rounded_up(Fraction(q) * Fraction(mass))
 
 
 def waves(losses: Complexes, weights: Complexes, step: float, count: int) -> Complexes:

@@ -11,7 +11,7 @@ import numpy as np
 from .atoms import Atoms, hull, pair_of, response, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
-from .law import Floats, LaterPair, Pair, log_sum_exp, sampled_twice, share_of
+from .law import Floats, LaterPair, Pair, at_rate, log_sum_exp, share_of
 from .rounding import log_above, rounded_up, sampled_above
 from .sampled import SampledGaussianLoss
 from .sampled_curve import SampledCurve, log_ratios
@@ -175,16 +175,19 @@ def sampled_pair(pair: Pair, q: float) -> Pair:
     if q == 1:
         return pair
     if isinstance(pair, LaterPair) and pair.renyi and isinstance(pair.renyi.forward, SampledCurve):  # twice
-        return sampled_pair(pair.renyi.forward.pair, sampled_twice(q, pair.renyi.forward.q))
+        curve = pair.renyi.forward
+        return at_rate(Fraction(q) * Fraction(curve.q), lambda rate: sampled_pair(curve.pair, rate))
     if isinstance(pair.forward, GaussianLoss):
         return sampled_gaussian_pair(1 / pair.forward.m, q)
     if isinstance(pair.forward, DiscreteGaussianLoss):
         return SampledDiscreteLoss.pair(pair.forward.scale, pair.forward.sensitivity, q)
     if isinstance(pair.forward, SampledGaussianLoss) and pair.forward.steps == 1:
-        return sampled_gaussian_pair(pair.forward.sigma, sampled_twice(q, pair.forward.sampling_prob))
+        sigma, inside = pair.forward.sigma, Fraction(pair.forward.sampling_prob)
+        return at_rate(Fraction(q) * inside, lambda rate: sampled_gaussian_pair(sigma, rate))
     if isinstance(pair.forward, SampledDiscreteLoss):
         inner = pair.forward
-        return SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, sampled_twice(q, inner.q))
+        rate = Fraction(q) * Fraction(inner.q)
+        return at_rate(rate, lambda rate: SampledDiscreteLoss.pair(inner.scale, inner.sensitivity, rate))
     if isinstance(pair.forward, IntervalLoss) and pair.forward.e0 > MOST_CELL_LOSS:
         pure, none = two_point_pair(pair.forward.e0, 0.0), two_point_pair(0.0, 0.0)
         pair = Pair(pure.forward, pure.forward, pair.beneath or none)

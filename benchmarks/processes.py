@@ -1,4 +1,4 @@
-"""Environments and processes of the query benchmark: each library in its own, each run in a fresh process."""
+"""Environments and processes of benchmarks: each library in its own, each run in a fresh process."""
 
 import contextlib
 import json
@@ -15,19 +15,18 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-SCRIPTS = HERE / "queries_peers"
 
 
 class FailedError(Exception):
     """An environment could not be made, or a process ended without an answer."""
 
 
-def interpreter(library: str | None) -> str:
+def interpreter(room: str, library: str | None) -> str:
     """The Python of a library's environment, which is made once for its requirements; without a library, ours."""
     if library is None:
         return sys.executable
-    requirements = HERE / f"requirements-queries-{library}.txt"
-    folder = ROOT / f".venv-bench-queries-{library}"
+    requirements = HERE / f"requirements-{room}-{library}.txt"
+    folder = ROOT / f".venv-bench-{room}-{library}"
     recipe = f"{ROOT} {sys.version}".encode() + requirements.read_bytes()
     ready = folder / f".ready-{zlib.crc32(recipe)}"
     python = folder / "bin" / "python"
@@ -47,7 +46,7 @@ def _checked(command: list[str]) -> None:
 
 
 def run(python: str, script: Path, arguments: list[str], *, threads: int, timeout: float) -> dict[str, Any]:
-    """Run a script of `queries_peers/`, and read the line that it prints.
+    """Run a script, and read the line that it prints.
 
     `peak_mb` becomes the largest resident size of all its processes together, looked at ten times a second, or the
     peak that the first of them reports, whichever is more: Spark does its work in processes of its own.
@@ -56,7 +55,7 @@ def run(python: str, script: Path, arguments: list[str], *, threads: int, timeou
     environment |= dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     with tempfile.TemporaryDirectory(prefix="sitr-bench-") as folder:
         process = subprocess.Popen(
-            [python, str(script), *arguments, "--threads", str(threads)],
+            [python, str(script), *arguments],
             cwd=folder,  # Spark writes where it is started
             env=environment,
             stdout=subprocess.PIPE,
