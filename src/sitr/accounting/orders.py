@@ -31,7 +31,6 @@ from .sampled_mix import SampledMix
 UNITS = 8 * UNIT  # by which the formulas of sampling are rounded, at most
 WHOLE = 4 * ENOUGH  # what all that is asked for one answer may cost: both orders, both ends
 UPPER = 0.7  # of it: what the upper end may take
-POWER = WHOLE / 2  # what the power of tests may cost: it asks far more often
 TAIL = WHOLE / 4  # what the tail of one law may cost, in both orders
 CURVES = 6e7  # multiplications, about, that Chernoff's bound takes by the Rényi curves of samples and claims
 MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
@@ -275,8 +274,8 @@ class Orders:
     def power(self, x: float) -> Found[float]:
         """Bracket the largest power of any test at one type-I error."""
         if self.exact:
-            return power_of_orders(self.above, x, POWER)
-        found, beneath = (power_of_orders(mixes, x, POWER / 2) for mixes in (self.above, self.beneath))
+            return power_of_orders(self.above, x, WHOLE)
+        found, beneath = (power_of_orders(mixes, x, WHOLE / 2) for mixes in (self.above, self.beneath))
         return Found(min(beneath.lower, found.upper), found.upper, found.method)
 
     def tail(self, x: float) -> Found[float]:

@@ -380,9 +380,9 @@ def test_no_filter_makes_the_laws_of_an_event(make, inner):
     event = PoissonSampled(inner, 0.01)
     make().charge(event)
     assert isinstance(event._part, LaterPair)
-    assert "_made" not in vars(event._part)
+    assert "made" not in vars(event._part)
     assert (event * 2).epsilon(1e-6).upper > 0
-    assert "_made" in vars(event._part)
+    assert "made" in vars(event._part)
 
 
 @law(40)

@@ -35,7 +35,7 @@ def power_of_orders(mixes: list[Mix], x: float, work: float = 2 * ENOUGH) -> Fou
     if second is first:
         return _power(Profile(first, first, purse), x)
     found = _power(Profile(first, second, Purse(work / 2, whole=purse)), x)  # what one does not use is for the other
-    return found.worst(_power(Profile(second, first, purse), x))
+    return found.worst(_power(Profile(second, first, purse), x, found.lower))
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,12 @@ class _Point:
     upper: float
 
 
-def _power(profile: Profile, x: float) -> Found[float]:
+def _power(profile: Profile, x: float, least: float = 0.0) -> Found[float]:
     """The power is min over y = e^ε > 0 of h(y) = δ(y) + xy, convex: any y bounds it from above.
 
     From below, the chord through two points, continued, lies under h beyond them. Where two such chords meet is the
-    next point to ask: at a kink they meet in it, and elsewhere they close in on the minimum.
+    next point to ask: at a kink they meet in it, and elsewhere they close in on the minimum. Where the other order has
+    `least` for sure, a power that is no larger need not be known.
     """
     forward, backward = profile.forward.mix, profile.backward.mix
     profile.purse.tunes(forward)
@@ -61,11 +62,11 @@ def _power(profile: Profile, x: float) -> Found[float]:
     high = max(min(top, -math.log(x), 700.0), low)  # a finite loss may be far under 0 in one order
     points = {e: _point(profile, e, x) for e in (low, min(max(start, low), high), high)}
     points[-math.inf] = _Point(0.0, 1.0, 1.0)
-    found = _closed_in(points, profile, x)
-    if profile.pays and found.upper - found.lower > WIDE * found.upper:
+    found = _closed_in(points, profile, x, least)
+    if profile.pays and found.upper - found.lower > WIDE * found.upper and found.upper > least:
         # Chords see little of a minimum that is far under its neighbours.
         _approach(points, lambda e: _point(profile, e, x), low, high)
-        found = _closed_in(points, profile, x)
+        found = _closed_in(points, profile, x, least)
     return found
 
 
@@ -75,8 +76,8 @@ def _point(profile: Profile, epsilon: float, x: float) -> _Point:
     return _Point(math.exp(epsilon), (delta.lower + test) * (1 - ROUNDING), (delta.upper + test) * (1 + ROUNDING))
 
 
-def _closed_in(points: dict[float, _Point], profile: Profile, x: float) -> Found[float]:
-    """Ask where two chords meet, until the bounds meet as well or no question helps."""
+def _closed_in(points: dict[float, _Point], profile: Profile, x: float, least: float) -> Found[float]:
+    """Ask where two chords meet, until the bounds meet as well, no question helps, or it is no more than `least`."""
     gaps: list[float] = []
     for _ in range(MOST_QUESTIONS):
         ordered = [points[e] for e in sorted(points)]
@@ -85,7 +86,7 @@ def _closed_in(points: dict[float, _Point], profile: Profile, x: float) -> Found
         found = Found(max(min(lower, upper), x), upper, "privacy profile")
         gaps.append(found.upper - found.lower)
         stalled = len(gaps) > STALLED and 0.7 * gaps[-1 - STALLED] < gaps[-1] < 1e-3 * upper
-        if stalled or gaps[-1] <= WIDTH * upper or not profile.pays:
+        if stalled or gaps[-1] <= WIDTH * upper or upper <= least or not profile.pays:
             break
         epsilon = math.log(y)
         point = points[epsilon] if epsilon in points else _point(profile, epsilon, x)
