@@ -1,6 +1,7 @@
 """`sitr synthesize`: the bill first, then a file of rows; what is spent is in the book."""
 
 import json
+from datetime import date, datetime
 
 import pyarrow
 import pyarrow.parquet
@@ -10,6 +11,7 @@ from sitr.cli import payment
 from sitr.synthesis.table import SyntheticTable
 from tests.cli.clinics import SECRETS, make_clinic
 from tests.cli.helpers import run, run_json
+from tests.synthesis.visits import visits
 
 ASKED = ("--epsilon", "0.5", "--analyst", "amina")
 
@@ -149,6 +151,60 @@ def test_what_means_nothing_beside_others_is_refused(shop, options, said):
     result = run("synthesize", shop, "customers", "--epsilon", "1", *options)
     assert result.exit_code in (2, 4)
     assert said in result.stderr
+
+
+VISITS = """
+sitr = 1
+name = "visits"
+
+[privacy]
+unit = "patient"
+delta = 1e-8
+
+[ledger]
+url = "visits.db"
+
+[budgets.visits]
+epsilon = 5
+delta = 1e-6
+
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+max_rows_per_unit = 4
+
+[tables.visits.columns]
+patient = { type = "integer" }
+age = { type = "integer", bounds = [0, 99], nulls = "drop" }
+cost = { type = "float", bounds = [0, 1000] }  # every tenth is missing
+price = { type = "decimal(8, 2)", bounds = [0, 20] }
+smokes = { type = "boolean", nulls = "drop" }
+region = { type = "string", categories = ["north", "south"] }
+diagnosis = { type = "string" }  # which there are is found privately
+day = { type = "date", bounds = [2020-01-01, 2020-12-31] }
+at = { type = "timestamp", bounds = [2020-01-01T00:00:00, 2021-01-01T00:00:00] }
+"""
+
+
+def test_a_table_of_all_types_from_end_to_end(tmp_path):
+    pyarrow.parquet.write_table(visits(), tmp_path / "visits.parquet")
+    path, out = tmp_path / "visits.toml", tmp_path / "rows.parquet"
+    path.write_text(VISITS)
+    assert run("budget", "begin", str(path)).exit_code == 0
+    bill = run("synthesize", str(path), "visits", "--epsilon", "4", "--explain")
+    assert "values that about" in bill.stdout
+    made = run("synthesize", str(path), "visits", "--epsilon", "4", "--rows", "3000", "--out", str(out), "--yes")
+    assert made.exit_code == 0, made.stderr
+    rows, real = pyarrow.parquet.read_table(out), visits()
+    assert rows.column_names == real.column_names[1:]
+    for name in ("age", "cost", "smokes", "region", "diagnosis", "day", "at"):
+        assert rows.schema.field(name).type == real.schema.field(name).type
+    frame = rows.to_pandas()
+    assert 0.02 < frame["cost"].isna().mean() < 0.25
+    assert frame["day"].dropna().between(date(2020, 1, 1), date(2020, 12, 31)).all()
+    assert frame["at"].dropna().between(datetime(2020, 1, 1), datetime(2021, 1, 1)).all()
+    assert set(frame["diagnosis"].dropna()) == {"flu", "cold", "cough"}  # and none that one person has
+    assert frame.loc[frame["smokes"], "age"].mean() - frame.loc[~frame["smokes"], "age"].mean() > 20
 
 
 def test_someone_is_asked_and_may_say_no(clinic, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from sitr.accounting import DiscreteLaplace
 from sitr.errors import BudgetExceeded, InvalidArgument
 from sitr.tables.source import Source
-from tests.session.test_synthesis import DECLARED, PEOPLE, visits
+from tests.synthesis.visits import DECLARED, PEOPLE, visits
 from tests.tables import engines
 
 

@@ -10,6 +10,7 @@ from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
 from ..query.aggregates import Aggregate
 from ..query.query import Grouping, Query
+from ..synthesis.random_dp import RandomRelease
 from ..tables.codes import CELLS
 from ..tables.domains import Domain
 from ..tables.expressions import Column, Expression
@@ -27,8 +28,9 @@ from ..tables.relations import (
     require_column,
     table_of,
 )
-from .cells import Cells
+from .cells import AllRanges, Cells
 from .description import about, columns_text
+from .outside import random_dp_counts
 from .profile import Profile
 from .question import Question
 from .synthesis import LinkedSynthesis, Synthesis
@@ -151,6 +153,54 @@ class PrivateTable:
             cells: Into how many cells the bounds of a number, a date or a time are cut at most.
         """
         return Cells(self.database, self.relation, columns, max_rows_per_unit, cells)
+
+    def ranges(self, column: str, *, max_rows_per_unit: int | None = None, cells: int = CELLS) -> AllRanges:
+        """Return ranges to be measured: rows between any two values of a column, and its quantiles, by a pure ε.
+
+        Args:
+            column: A number, a date or a time.
+            max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told.
+            cells: Into how many cells its bounds are cut at most.
+        """
+        return AllRanges(self.database, self.relation, column, max_rows_per_unit, cells)
+
+    def random_dp_histogram(
+        self,
+        *columns: str,
+        rows: int,
+        alpha: float,
+        reason: str,
+        unsafe_random_dp: bool = False,
+        cells: int = CELLS,
+    ) -> RandomRelease:
+        """Return the sparse histogram of seed 001 under random DP: NOT PRIVATE, and noted in the book as outside.
+
+        Nothing is charged, as no budget could pay for it. Every statement of the dataset shows it from then on.
+
+        Args:
+            columns: Which; their declared values and bounds make the cells.
+            rows: How many rows there are, which has to be public and right.
+            alpha: See `sitr.synthesis.random_dp_histogram`.
+            reason: Why it is made; it stays in the book.
+            unsafe_random_dp: True: you know that whoever is the only one in a cell is shown to be there.
+            cells: Into how many cells the bounds of a number, a date or a time are cut at most.
+
+        Raises:
+            InvalidArgument: Without `unsafe_random_dp=True`; or units have several rows.
+            NotPermitted: Only an owner of the book notes what is outside its promises.
+
+        Privacy: none for given data (THEORY 6.4).
+        """
+        return random_dp_counts(
+            self.database,
+            self.relation,
+            columns,
+            rows=rows,
+            alpha=alpha,
+            reason=reason,
+            unsafe_random_dp=unsafe_random_dp,
+            cells=cells,
+        )
 
     def synthesize(
         self,

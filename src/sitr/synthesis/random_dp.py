@@ -58,7 +58,7 @@ class RandomRelease:
     @property
     def notion(self) -> str:
         """What holds of it, in words, for a book to note."""
-        return f"random DP with α = {self.alpha:.4g}, γ = {self.gamma:.3g}"
+        return _notion(self.alpha, self.gamma)
 
     def __str__(self) -> str:
         return f"{dict(self.value.counts)}; NOT PRIVATE: {self.notion}, outside every promise"
@@ -82,6 +82,11 @@ class RandomDPHistogram:
         self.scale = above(2 / alpha)
         in_range(self.scale, 1e-4, LARGEST_SCALE)
 
+    @property
+    def notion(self) -> str:
+        """What will hold of a release, in words, for a book to note."""
+        return _notion(self.alpha, self.gamma)
+
     def __repr__(self) -> str:
         return f"RandomDPHistogram(cells={self.cells}, rows={self.rows}, alpha={self.alpha}, gamma={self.gamma:.3g})"
 
@@ -100,12 +105,7 @@ class RandomDPHistogram:
 
         Privacy: none for a given dataset, see `random_dp_histogram`.
         """
-        if unsafe_random_dp is not True:
-            raise InvalidArgument(
-                "random DP is not differential privacy: whoever is the only one in a cell is shown to be there.",
-                why="no budget can be charged for it, and no promise covers it.",
-                do="take sparse_histogram; or pass unsafe_random_dp=True, and note it in the book as outside.",
-            )
+        require_unsafe(unsafe_random_dp)
         found = counted("counts", counts)
         if int(found.counts.sum()) != self.rows or len(found.keys) > self.cells:
             raise InvalidArgument("the counts are not of the declared number of rows, or of too many cells.")
@@ -116,6 +116,20 @@ class RandomDPHistogram:
         named = {found.keys[place]: int(made[place]) for place in order.tolist() if made[place]}
         return RandomRelease(
             SparseHistogram(MappingProxyType(named), self.rows), self.alpha, self.gamma, self.cells, self.rows
+        )
+
+
+def require_unsafe(unsafe_random_dp: bool) -> None:
+    """Refuse what nobody said they know.
+
+    Raises:
+        InvalidArgument: It is not True.
+    """
+    if unsafe_random_dp is not True:
+        raise InvalidArgument(
+            "random DP is not differential privacy: whoever is the only one in a cell is shown to be there.",
+            why="no budget can be charged for it, and no promise covers it.",
+            do="take sparse_histogram; or pass unsafe_random_dp=True, and note it in the book as outside.",
         )
 
 
@@ -149,6 +163,10 @@ def random_dp_histogram(cells: int, rows: int, *, alpha: float) -> RandomDPHisto
         _validate.integer("rows", rows, 1, MOST_ROWS),
         Fraction(_validate.real("alpha", alpha, 1e-9, 1e4)),
     )
+
+
+def _notion(alpha: float, gamma: float) -> str:
+    return f"random DP with α = {alpha:.4g}, γ = {gamma:.3g}"
 
 
 def bound(cells: int, rows: int) -> float:

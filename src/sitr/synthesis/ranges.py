@@ -76,12 +76,18 @@ class Ranges:
     Attributes:
         noisy: The counts of the cells with noise; right on average, and sums over them are what `count` gives.
         total: How many rows there are, where that is public.
+        under: Estimated rows under each border of cells.
     """
 
     noisy: Integers
     total: int | None
-    _under: Floats  # estimated rows under each border
+    under: Floats
     _noise: Noise
+
+    @classmethod
+    def of(cls, noisy: Integers, under: Floats, rate: Fraction) -> Ranges:
+        """Return what was released, again; of rows whose number is private."""
+        return cls(noisy, None, under, Noise(Hierarchy.of(noisy.size, rate), noisy.size, False))
 
     def count(self, low: ArrayLike, high: ArrayLike) -> Estimated:
         """Return how many rows lie in the cells low … high, both included: of one range, or of many at once.
@@ -104,7 +110,7 @@ class Ranges:
             array([16.75, 40.  ])
         """
         first, last = _ends(low, high, self.noisy.size)
-        estimate = self._under[last] - self._under[first]
+        estimate = self.under[last] - self.under[first]
         width = self._noise.widths(first, last)
         most = np.inf if self.total is None else self.total
         ends = (np.clip(estimate - width, 0, most), np.clip(estimate + width, 0, most))
@@ -137,8 +143,8 @@ class Ranges:
             Estimated(estimate=50, low=49, high=51)
         """
         share = _validate.real("p", p, 0, 1, open_low=True, open_high=True)
-        places = np.arange(self._under.size)
-        distances = self._under - share * self._under[-1]
+        places = np.arange(self.under.size)
+        distances = self.under - share * self.under[-1]
         widths = self._noise.widths(np.zeros_like(places), places, share)
         upwards = (np.maximum.accumulate(distances) + np.minimum.accumulate(distances[::-1])[::-1]) / 2
         estimate = int(np.argmax(np.append(upwards[1:-1] >= 0, True)))
@@ -154,14 +160,15 @@ class PrivateRanges(Mechanism):
     Attributes:
         cells: How many.
         total: How many rows there are, where that is public.
+        rate: What the rates of the noise add up to.
     """
 
     error95 = None
 
-    def __init__(self, cells: int, epsilon: Fraction, adjacency: Adjacency, total: int | None) -> None:
-        moved = 2 if adjacency == "replace_one" else 1  # a row leaves one cell, and comes into another
-        self._noise = Noise(Hierarchy.of(cells, epsilon / moved), cells, total is not None)
-        self.cells, self.total = cells, total
+    def __init__(self, cells: int, epsilon: Fraction, adjacency: Adjacency, total: int | None, rows: int) -> None:
+        moved = 2 * rows if adjacency == "replace_one" else rows  # a row leaves one cell, and comes into another
+        self.cells, self.total, self.rate = cells, total, epsilon / moved
+        self._noise = Noise(Hierarchy.of(cells, self.rate), cells, total is not None)
         self.event = PureDP(float(epsilon), adjacency=adjacency)
 
     def __repr__(self) -> str:
@@ -191,7 +198,12 @@ class PrivateRanges(Mechanism):
 
 
 def ranges(
-    cells: int, *, epsilon: float, adjacency: Adjacency = "add_remove", total: int | None = None
+    cells: int,
+    *,
+    epsilon: float,
+    adjacency: Adjacency = "add_remove",
+    total: int | None = None,
+    max_rows_per_unit: int = 1,
 ) -> PrivateRanges:
     """Return what answers how many rows lie in any range of ordered cells, and where quantiles are, with intervals.
 
@@ -202,6 +214,7 @@ def ranges(
         epsilon: The pure ε that a release costs.
         adjacency: "add_remove", or "replace_one", under which the number of rows may be public.
         total: That number.
+        max_rows_per_unit: How many rows one unit has at most. The caller sees to it.
 
     Raises:
         InvalidArgument: A total under add_remove, where the number of rows is private; or too many cells.
@@ -209,7 +222,8 @@ def ranges(
     Privacy: pure ε-DP, charged as that. The noise d on the cells has P(d) ∝ e^{-N(d)}, where N(d) adds up rate ·
     |d_block| over single cells, blocks of 5, of 25 and so on. One row more or less moves one block of each level by 1,
     and the rates add up to ε; one replaced moves at most two, and they add up to ε/2: so N moves by ε at most (THEORY
-    6.6). Blocks and rates depend on `cells` alone. All that is answered is post-processing (THEORY 6.2).
+    6.6). For units of several rows the rates are divided by their number. Blocks and rates depend on `cells` alone. All
+    that is answered is post-processing (THEORY 6.2).
 
     Example:
         >>> made = ranges(1000, epsilon=0.1, adjacency="replace_one", total=100_000)
@@ -222,7 +236,8 @@ def ranges(
     size = _validate.integer("cells", cells, 1, MOST_CELLS)
     cost = Fraction(_validate.real("epsilon", epsilon, 1e-9, 1e4))
     _validate.choice("adjacency", adjacency, ADJACENCIES)
-    return PrivateRanges(size, cost, adjacency, public_total(total, adjacency))
+    rows = _validate.integer("max_rows_per_unit", max_rows_per_unit, 1, 10**6)
+    return PrivateRanges(size, cost, adjacency, public_total(total, adjacency), rows)
 
 
 def _ends(low: ArrayLike, high: ArrayLike, size: int) -> tuple[Integers, Integers]:

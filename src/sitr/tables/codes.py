@@ -147,9 +147,13 @@ class Code:
         missing: list[str | None] = [None] if self.nulls else []
         if self.grid is None:
             return [*map(str, self.values), *missing]
-        first, last = (self._written(end, np.zeros(end.size, dtype=bool)) for end in self._cells(None))
-        ends = zip(first.to_pylist(), last.to_pylist(), strict=True)
+        ends = zip(*self.cell_ends(), strict=True)
         return [*(str(low) if low == high else f"{low} to {high}" for low, high in ends), *missing]
+
+    def cell_ends(self) -> tuple[list[Any], list[Any]]:
+        """Return the least values of all cells, and the largest: of a number, a date or a time."""
+        first, last = (self._written(end, np.zeros(end.size, dtype=bool)) for end in self._cells(None))
+        return first.to_pylist(), last.to_pylist()
 
     def allowed(self, wanted: Any) -> tuple[NDArray[np.bool_], Within]:
         """Return which numbers stand for what is wanted, and between which ends values are then drawn.
