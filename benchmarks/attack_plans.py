@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for the world
 from tests.attack.law import Report, campaign
 from tests.attack.shrinking import shrunk, told
 
-# Of thousands of short queries Spark keeps what a page could show, and a heap of 1 GB is then looked through without end.
+# Spark keeps what a page could show of thousands of short queries; a heap of 1 GB is then collected without end.
 JAVA = "--driver-memory 3g --driver-java-options -XX:+UseParallelGC --conf spark.sql.ui.retainedExecutions=1"
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"{JAVA} pyspark-shell")
 QUESTIONS = 60  # to each world: to open one takes as long as to ask seven
