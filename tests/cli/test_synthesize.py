@@ -62,7 +62,7 @@ def test_rows_and_a_model(clinic, tmp_path):
 
 def test_a_part_is_spent_on_how_near_the_rows_are(clinic, tmp_path):
     bill = run("synthesize", clinic, "visits", *ASKED, "--check", "0.1", "--explain").stdout
-    assert "10 % of it goes into measuring how far the result is from the rows" in bill
+    assert "10 % of the price goes into measuring how close the result is to the data" in bill
     result = run("synthesize", clinic, "visits", *ASKED, "--check", "0.1", "--yes", "--out", str(tmp_path / "a"))
     assert result.exit_code == 0, result.stderr
     assert "mean of 6 pairs" in result.stderr
@@ -192,7 +192,7 @@ def test_a_table_of_all_types_from_end_to_end(tmp_path):
     path.write_text(VISITS)
     assert run("budget", "begin", str(path)).exit_code == 0
     bill = run("synthesize", str(path), "visits", "--epsilon", "4", "--explain")
-    assert "values that about" in bill.stdout
+    assert "values shared by about" in bill.stdout
     made = run("synthesize", str(path), "visits", "--epsilon", "4", "--rows", "3000", "--out", str(out), "--yes")
     assert made.exit_code == 0, made.stderr
     rows, real = pyarrow.parquet.read_table(out), visits()

@@ -20,7 +20,7 @@ def test_the_bill_reads_nothing_and_says_what_it_is_for(clinic, monkeypatch):
     assert "This would cost ε = 0.500 at δ = 1e-08, once. Nothing has been read." in text
     assert "100 cells" in text
     assert "2 values or missing" in text
-    assert "units have" in text
+    assert "values shared by about" in text
     assert "28 pairs of columns" in text
     assert "budget test" in text
     assert bill.plan.rows_per_unit < 4  # by the declared sizes
@@ -30,8 +30,8 @@ def test_the_bill_reads_nothing_and_says_what_it_is_for(clinic, monkeypatch):
 def test_what_a_check_takes_is_said(clinic):
     table, asked = clinic.table("visits"), {"columns": ["age", "region"]}
     with_check, without = (str(table.synthesize(**asked, check=check).explain(epsilon=1)) for check in (0.2, 0.0))
-    assert "20 % of it goes into measuring how far the result is from the rows" in with_check
-    assert "measuring how far" not in without
+    assert "20 % of the price goes into measuring how close the result is to the data" in with_check
+    assert "goes into measuring" not in without
 
 
 def test_one_column_has_no_pairs(clinic):

@@ -99,7 +99,7 @@ def test_the_bill_reads_nothing(asked, monkeypatch):
     monkeypatch.setattr("sitr.tables.source.Source.guarded", lambda *_: pytest.fail("something was read"))
     text = str(asked.explain(epsilon=1))
     assert "This would cost ε = 1.00 at δ = 1e-07, once." in text
-    assert "At most 6 rows of a unit are kept" in text
+    assert "At most 6 rows of a unit are used" in text
 
 
 def test_what_does_not_fit_is_said_with_the_bill(asked):

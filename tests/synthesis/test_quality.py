@@ -66,7 +66,7 @@ def test_what_is_printed_spends_nothing_and_is_private(made):
     assert "smokes × age" in text
     assert "at most 2 of each unit" in text
     if made.quality().unmeasured:
-        assert "taken for nearly independent" in text
+        assert "seemed nearly independent" in text
 
 
 @pytest.mark.parametrize("as_frame", [lambda table: table, lambda table: table.to_pandas()])

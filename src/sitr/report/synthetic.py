@@ -149,7 +149,7 @@ def _mark_unmeasured(panel: Axes, quality: Quality, *, framed: bool) -> None:
             panel.text(first, second - 1, "–", ha="center", va="center", color="#777777")
     if quality.unmeasured:
         sign = "framed" if framed else "–"
-        said = f"{sign}: not measured, taken for nearly independent"
+        said = f"{sign}: not measured, as they seemed nearly independent"
         panel.text(1, 1, said, transform=panel.transAxes, ha="right", va="top", fontsize=9, color="#444444")
 
 

@@ -100,9 +100,9 @@ class SynthesisExplanation:
         if columns < 2:
             return []
         return [
-            f"{counted(columns * (columns - 1) // 2, 'pair')} of columns: the tables that tell most are measured, in "
+            f"{counted(columns * (columns - 1) // 2, 'pair')} of columns: the most informative tables are measured, in "
             f"{ROUNDS} rounds,",
-            f"with noise of about ± {self.pair_noise:,.0f} rows on a cell. What three columns have in common is not.",
+            f"with noise of about ± {self.pair_noise:,.0f} rows per cell. Relations among three columns are mostly inferred.",
         ]
 
     def _check(self) -> list[str]:
@@ -110,25 +110,25 @@ class SynthesisExplanation:
         if not costs.check:
             return []
         return [
-            f"{100 * costs.check:.2g} % of it goes into measuring how far the result is from the rows, with noise of "
-            f"about ± {1.96 * costs.check_deviation() / 2:,.0f} rows",
-            "on the distance of each column and each pair; their means are far less noisy.",
+            f"{100 * costs.check:.2g} % of the price goes into measuring how close the result is to the data, with noise "
+            f"of about ± {1.96 * costs.check_deviation() / 2:,.0f} rows",
+            "on the distance of each column and each pair, and far less on their averages.",
         ]
 
     def _bound(self) -> list[str]:
         most = self.plan.rows_per_unit
         if self.plan.coded.bound is None:
-            return ["Each row is a unit of its own, and moves one cell of each table by 1."]
-        kept = "row of a unit is kept, and moves" if most == 1 else "rows of a unit are kept, and move"
+            return ["Each row is a unit of its own, and changes one cell of each table by 1."]
+        kept = "row of a unit is used, and changes" if most == 1 else "rows of a unit are used, and change"
         return [
             f"At most {most:,} {kept} each table by {most:,} in all.",
-            "A synthetic row is a row, not a unit: nobody in the synthetic table has several of them.",
+            "A synthetic row stands for a row, not for a unit: nobody in the synthetic table has several.",
         ]
 
     def _time(self) -> list[str]:
         if self.seconds is None:
-            return ["How long it takes is not known: declare expected_rows for the table."]
-        return [f"It takes about {max(self.seconds, 1):,.0f} s on one core, and {self.megabytes:,.0f} MB."]
+            return ["How long it will take is not known: declare expected_rows for the table."]
+        return [f"It will take about {max(self.seconds, 1):,.0f} s on one core, and {self.megabytes:,.0f} MB."]
 
     def _left(self) -> list[str]:
         lines = [f"budget {name}: {left} left, {after} after this." for name, (left, after) in self.remaining.items()]
@@ -214,7 +214,7 @@ def _bins(rows: float, typical: float) -> int:
 def _line(code: Code, plan: SynthesisPlan, noise: float, rows: float | None) -> Line:
     if code.name in plan.found:
         named = plan.found[code.name].selection.threshold
-        return Line(code.name, f"values that about {named:,} units have", None, None)
+        return Line(code.name, f"values shared by about {named:,} units", None, None)
     what = counted(code.known, "cell" if code.ordered else "value") + (" or missing" if code.nulls else "")
     return Line(code.name, what, 1.96 * noise, None if not rows else OFF * noise * code.size / rows / 2)
 

@@ -66,7 +66,7 @@ class Fit:
 
     def lines(self, names: Sequence[str]) -> list[str]:
         """Return it for people, with the names of the columns."""
-        told = [("distance from the real table, measured with noise", "")]
+        told = [("distance from the real data, measured with noise", "")]
         for width, what in ((1, "column"), (2, "pair")):
             how_many = sum(len(columns) == width for columns in self.distances)
             if how_many:
@@ -75,7 +75,7 @@ class Fit:
                 told.append((f"  farthest: {' × '.join(names[one] for one in worst)}", str(self.of(worst))))
         room = max(len(left) for left, _ in told)
         rows = [f"{left:<{room}}  {right}".rstrip() for left, right in told]
-        return [*rows, "  (the farthest is picked by its noise as well, so it is rather too far)"]
+        return [*rows, "  (the farthest of many was picked partly for its noise, so its distance is likely overstated)"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it."""

@@ -126,9 +126,9 @@ class Quality:
         if self.unmeasured:
             named = ", ".join(" × ".join(pair) for pair in self.unmeasured[:NAMED])
             more = ", …" if len(self.unmeasured) > NAMED else ""
-            lines += [f"{counted(len(self.unmeasured), 'pair')} not measured, and taken for nearly independent:"]
+            lines += [f"{counted(len(self.unmeasured), 'pair')} not measured, because they seemed nearly independent:"]
             lines += [f"  {named}{more}"]
-        lines.append("An expected error is that of the noise alone, before neighbours and other tables even it out.")
+        lines.append("Expected errors are those of the noise alone; smoothing and the other tables reduce them further.")
         return lines
 
 
