@@ -102,7 +102,7 @@ class SynthesisExplanation:
         return [
             f"{counted(columns * (columns - 1) // 2, 'pair')} of columns: the most informative tables are measured, in "
             f"{ROUNDS} rounds,",
-            f"with noise of about ± {self.pair_noise:,.0f} rows per cell. Relations among three columns are mostly inferred.",
+            f"with noise of about ± {self.pair_noise:,.0f} rows per cell. Relations among three are mostly inferred.",
         ]
 
     def _check(self) -> list[str]:
@@ -110,8 +110,8 @@ class SynthesisExplanation:
         if not costs.check:
             return []
         return [
-            f"{100 * costs.check:.2g} % of the price goes into measuring how close the result is to the data, with noise "
-            f"of about ± {1.96 * costs.check_deviation() / 2:,.0f} rows",
+            f"{100 * costs.check:.2g} % of the price goes into measuring how close the result is to the data, with "
+            f"noise of about ± {1.96 * costs.check_deviation() / 2:,.0f} rows",
             "on the distance of each column and each pair, and far less on their averages.",
         ]
 

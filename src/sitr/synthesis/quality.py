@@ -128,7 +128,7 @@ class Quality:
             more = ", …" if len(self.unmeasured) > NAMED else ""
             lines += [f"{counted(len(self.unmeasured), 'pair')} not measured, because they seemed nearly independent:"]
             lines += [f"  {named}{more}"]
-        lines.append("Expected errors are those of the noise alone; smoothing and the other tables reduce them further.")
+        lines.append("Expected errors are of the noise alone; smoothing and the other tables reduce them further.")
         return lines
 
 
