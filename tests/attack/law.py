@@ -34,7 +34,7 @@ from tests.query.measured import Vector, allowed, broken, measured, moves
 KEY = 7
 HEARD = " The engine said: "  # what users are told stands before it
 ANSWERED = 6  # every so manieth plan is answered as well, with noise
-NUMBERED = 20  # and of every so manieth the rows are counted in several tables at once
+NUMBERED = 5  # and of every so manieth the rows are counted in several tables at once
 
 
 @dataclass(frozen=True)

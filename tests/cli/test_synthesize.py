@@ -132,7 +132,7 @@ def test_two_linked_tables(shop, tmp_path):
     assert above.num_rows == 50
     assert set(below["parent"].to_pylist()) <= set(above["id"].to_pylist())
     assert below.column_names == ["parent", "price"]
-    shown = run("ledger", "show", "--ledger", shop).stdout
+    shown = run("ledger", "show", "--ledger", shop, env={"COLUMNS": "160"}).stdout
     assert shown.count("synthesize customers with") == 1
 
 
