@@ -15,6 +15,7 @@ from sitr.accounting import (
     Concentrated,
     DiscreteGaussian,
     DiscreteLaplace,
+    Exponential,
     Gaussian,
     Guarantees,
     Laplace,
@@ -463,3 +464,11 @@ def test_masses_of_few_digits_are_never_under_the_truth(count, delta, rate):
         assert event.infinite_mass >= true * (1 - mpmath.mpf(10) ** -12)
         found = event.delta(5000.0)  # beyond all finite losses
         assert found.lower <= true <= found.upper
+
+
+@pytest.mark.parametrize("width", [700.0, 3000.0, 1e4])
+def test_a_wide_selection_beside_a_failure_at_a_delta_of_nearly_one(width):
+    """A selection of width w alone has δ(ε) ≥ (1 - e^{-(w - ε)/2})² ≥ 1 - 2 e^{-(w - ε)/2}."""
+    delta, mass = 1 - 2.0**-53, 0.5
+    left = 1 - (delta - mass) / (1 - mass)
+    assert (Exponential(width) + ApproximateDP(1.0, mass)).epsilon(delta).upper >= width + 2 * math.log(left / 2)

@@ -73,6 +73,14 @@ def test_nearly_everyone_differs_from_everyone_beyond_the_loss_of_being_left_out
     assert Campaign(seconds=None).check(Law("everyone", 700.0), Tree("LossDistribution", tuple(table.items()))) == []
 
 
+def test_one_who_is_replaced_may_be_either_of_two_where_noise_is_beside_a_law_of_one_order():
+    table = {"losses": (0.03, 0.8), "probabilities": (0.75, 0.25), "infinite_mass": 0.0}
+    noise = Tree("Gaussian", (("noise_multiplier", 1.0),))
+    inside = Tree("Composed", (), ((noise, 1), (Tree("LossDistribution", tuple(table.items())), 1)))
+    batch = Tree("SampledWithoutReplacement", (("n", 2), ("batch", 1)), ((inside, 1),))
+    assert Campaign(seconds=None).check(Answered(Question("delta", 4.2)), batch) == []
+
+
 def test_a_claim_may_cost_more_than_who_makes_it():
     inside = Tree("Concentrated", (("mu", 1.0), ("tau", 0.5)))
     assert Campaign(seconds=None).check(Law("parts", 0.14), Tree("Renyi", (("delta", 0.5),), ((inside, 1),))) == []

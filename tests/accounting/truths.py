@@ -205,16 +205,25 @@ def _coarse(above):
 # --- Crowds -----------------------------------------------------------------------------------------------------------
 
 
+def _is_symmetric(rows):
+    """Whether a pair is the same in both orders; of masses in floats, as far as they tell."""
+    if rows.p_only != rows.q_only:
+        return False
+    if rows.is_exact:
+        return sorted(rows.p) == sorted(rows.q)
+    return rows.p.size > 0 and np.allclose(np.sort(rows.p), np.sort(rows.q), rtol=1e-6, atol=0)
+
+
 def _in_both_orders(side):
     """From above, the worst of both orders: one who is replaced may be either of the two."""
-    if not side.above or side.whole is not None:
-        return side.cut() if side.above and side.pairs.p.size > 1 else side
     rows = side.pairs
-    if not rows.is_exact:
-        images = [np.sort(rows.p), np.sort(rows.q)]
-        equal = rows.p.size and np.allclose(*images, rtol=1e-6, atol=0) and rows.p_only == rows.q_only
-        return side if equal else Side(EVERYTHING, None, True)
-    if rows.p.size and sorted(rows.p) == sorted(rows.q) and rows.p_only == rows.q_only:
+    if not side.above:
+        return side
+    if side.whole is not None or not rows.is_exact:
+        if not _is_symmetric(rows):
+            return Side(EVERYTHING, None, True)
+        return side.cut() if side.whole is not None and rows.p.size > 1 else side
+    if rows.p.size and _is_symmetric(rows):
         return side
     losses = [abs(loss) for loss in (MP.log(p / q) for p, q in zip(rows.p, rows.q, strict=True))]
     points = [(loss, max(rows.delta(loss), rows.swapped.delta(loss))) for loss in (MP.mpf(0), *losses)]

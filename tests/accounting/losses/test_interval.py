@@ -2,14 +2,18 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from sitr.accounting import Exponential, Gaussian
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.engines.solve import epsilon_of
 from sitr.accounting.losses.interval import IntervalLoss
+from sitr.accounting.losses.law import UNIT
 from tests.accounting.helpers import obeys_the_rules_of_a_law, transform_matches
 
 LAWS = [make(e0) for make in (IntervalLoss.laplace, IntervalLoss.exponential) for e0 in (1e-3, 0.3, 1.0, 6.0)]
@@ -35,6 +39,23 @@ def test_moments_are_integrals_of_the_density(loss):
     for x in (-2.5, 0.5, 3.0):
         truth = math.log(expectation(loss, lambda v, x=x: math.exp(x * v)))
         assert float(loss.log_mgf(np.float64(x))) == pytest.approx(truth, rel=1e-9, abs=1e-13)
+
+
+@given(
+    st.sampled_from([IntervalLoss.laplace, IntervalLoss.exponential]),
+    st.floats(-3, 4).map(lambda digits: 10.0**digits),
+    st.floats(-18, 3).map(lambda digits: 10.0**digits),
+)
+def test_moments_of_wide_laws_at_flat_tilts_keep_the_model_of_rounding(make, e0, x):
+    """Chernoff's bound near δ = 1 divides K(x) by a tiny x, so that every unit of its rounding counts."""
+    loss = make(e0)
+    found = float(loss.log_mgf(np.float64(x)))
+    with mpmath.workdps(60):
+        width, tilt = mpmath.mpf(e0), mpmath.mpf(x)
+        edge = mpmath.mpf(1) / 4 if loss.top else 1 / (2 * -mpmath.expm1(-width))
+        dense = edge * mpmath.exp(-width / 2) * 2 * mpmath.sinh((tilt + 0.5) * width) / (tilt + 0.5)
+        ends = (mpmath.exp(tilt * width) + mpmath.exp(-(1 + tilt) * width)) / 2 if loss.top else 0
+        assert abs(found - mpmath.log(dense + ends)) <= UNIT * (8 + 4 * abs(found))
 
 
 @pytest.mark.parametrize("loss", LAWS, ids=repr)

@@ -63,7 +63,8 @@ class IntervalLoss(Loss):
         size = np.abs(x) * self.e0
         ends = self.top * np.exp(x * self.e0 - size) + self.bottom * np.exp(-x * self.e0 - size)
         y = np.abs(x + 0.5) * self.e0
-        middle = self.edge * self.e0 * _scaled_sinhc(y) * np.exp(y - size - self.e0 / 2)
+        # y - size - e0/2, without the rounding of three numbers as large as e0.
+        middle = self.edge * self.e0 * _scaled_sinhc(y) * np.exp(self.e0 * np.clip(2 * x, -1.0, 0.0))
         plain = np.log(ends + middle) + size
         small = size < TINY
         if self.e0 > 3 or not np.any(small):  # a wider law needs more nodes than this rule has

@@ -62,6 +62,8 @@ def moments_hold(trial: Trial) -> dict[str, bool]:
         "wall hour": moment.part("hour"),
         "late": as_number(time >= datetime(2000, 1, 1)),
         "leap": as_number(day == date(2024, 2, 29)),
+        "no month": as_number(time.truncate("month") == datetime(2024, 2, 29)),
+        "no year": as_number(day.truncate("year") != date(2024, 2, 29)),
     }
     got = trial.values(frame, columns, asked)
     wall = [None if one is None else one.astimezone(ZoneInfo(ZONE)).replace(tzinfo=None) for one in moments]
@@ -88,7 +90,9 @@ def moments_hold(trial: Trial) -> dict[str, bool]:
         and got["wall hour"] == [None if one is None else Fraction(one.hour) for one in wall],
         "dates and times are compared": got["late"]
         == as_numbers([None if one is None else one.year >= 2000 for one in TIMES])
-        and got["leap"] == as_numbers([None if one is None else one == date(2024, 2, 29) for one in DAYS]),
+        and got["leap"] == as_numbers([None if one is None else one == date(2024, 2, 29) for one in DAYS])
+        and got["no month"] == as_numbers([None if one is None else False for one in TIMES])
+        and got["no year"] == as_numbers([None if one is None else True for one in DAYS]),
     }
 
 
