@@ -81,6 +81,14 @@ def test_one_who_is_replaced_may_be_either_of_two_where_noise_is_beside_a_law_of
     assert Campaign(seconds=None).check(Answered(Question("delta", 4.2)), batch) == []
 
 
+def test_a_batch_of_everyone_keeps_losses_that_no_hull_of_many_digits_holds():
+    claim = Tree("ApproximateDP", (("epsilon", 1e4), ("delta", 0.003)))
+    inside = Tree("Composed", (), ((claim, 3),))
+    batch = Tree("SampledWithoutReplacement", (("n", 1), ("batch", 1)), ((inside, 1),))
+    for question in (Question("delta", 0.047), Question("loss_tail", 0.047)):
+        assert Campaign(seconds=None).check(Answered(question), batch) == []
+
+
 def test_a_claim_may_cost_more_than_who_makes_it():
     inside = Tree("Concentrated", (("mu", 1.0), ("tau", 0.5)))
     assert Campaign(seconds=None).check(Law("parts", 0.14), Tree("Renyi", (("delta", 0.5),), ((inside, 1),))) == []

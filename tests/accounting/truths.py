@@ -15,8 +15,10 @@ from scipy.special import ndtr
 from tests.accounting.outcomes import (
     CELLS,
     EVERYTHING,
+    MOST_LOSS,
     MP,
     NOTHING,
+    SAME,
     TINY,
     Bounded,
     Double,
@@ -210,7 +212,7 @@ def _is_symmetric(rows):
     if rows.p_only != rows.q_only:
         return False
     if rows.is_exact:
-        return sorted(rows.p) == sorted(rows.q)
+        return all(abs(p - q) <= SAME * q for p, q in zip(sorted(rows.p), sorted(rows.q), strict=True))
     return rows.p.size > 0 and np.allclose(np.sort(rows.p), np.sort(rows.q), rtol=1e-6, atol=0)
 
 
@@ -226,7 +228,9 @@ def _in_both_orders(side):
     if rows.p.size and _is_symmetric(rows):
         return side
     losses = [abs(loss) for loss in (MP.log(p / q) for p, q in zip(rows.p, rows.q, strict=True))]
-    points = [(loss, max(rows.delta(loss), rows.swapped.delta(loss))) for loss in (MP.mpf(0), *losses)]
+    points = [
+        (loss, max(rows.delta(loss), rows.swapped.delta(loss))) for loss in (MP.mpf(0), *losses) if loss <= MOST_LOSS
+    ]
     return Side(guaranteed(points), None, True)
 
 
@@ -344,7 +348,7 @@ def _implied(tree):
         epsilon = min(_converted(alpha, bound, log_delta) for alpha, bound in orders)
         points.append((max(epsilon, 0.0) * (1 + 1e-9) + 1e-12, math.exp(log_delta)))
     outside = tree.get("delta", 0.0)
-    points = [(epsilon, outside + (1 - outside) * delta) for epsilon, delta in points if epsilon <= 600]
+    points = [(epsilon, outside + (1 - outside) * delta) for epsilon, delta in points if epsilon <= MOST_LOSS]
     return guaranteed([(epsilon, min(delta * (1 + 1e-12), 1.0)) for epsilon, delta in points]) if points else EVERYTHING
 
 
