@@ -92,6 +92,10 @@ def test_rules_are_kept_in_every_row_and_in_the_model(tmp_path):
         assert not (rows["smokes"] & rows["age"].between(0, 50)).any()
         assert not (rows["region"].eq("north") & rows["diagnosis"].eq("flu")).any()
         assert (rows.groupby("diagnosis", dropna=False)["smokes"].nunique() == 1).all()
+        smokers = one.to_pandas(500, condition={"smokes": True}, seed=2)  # what goes with what is the same there
+        assert smokers["smokes"].all()
+        assert set(smokers["diagnosis"].dropna()) <= set(rows.loc[rows["smokes"], "diagnosis"].dropna())
+        assert set(smokers["diagnosis"].dropna()) < set(rows["diagnosis"].dropna())
 
 
 def test_who_a_row_is_about_is_no_column(clinic):
@@ -138,3 +142,21 @@ def test_a_combination_in_sql_is_the_same_as_in_python():
         assert "never smokes AND age <= 50" in str(bills[0])
         with pytest.raises(InvalidArgument, match=r"impossible=\"smokes AND region = 'west'\": region: some of what"):
             table.synthesize(["smokes", "region"], impossible=["smokes AND region = 'west'"]).explain(epsilon=1)
+
+
+def test_of_values_that_are_found_a_rule_keeps_those_that_are_there():
+    """A rule on two values, of which one was not found, was dropped as a whole: the other one could be drawn."""
+    with engines.asked("duckdb", {"visits": visits()}, DECLARED) as database:
+        asked = database.table("visits").synthesize(["smokes", "diagnosis"])
+        for wanted, numbers in (
+            (["flu", "gout"], [0]),
+            ("gout", []),
+            (["flu", None], [0, 2]),
+            (None, [2]),
+            ("cold", [1]),
+        ):
+            asked.options["impossible"] = [{"diagnosis": wanted, "smokes": True}]
+            made = asked.explain(epsilon=1).plan
+            smokes, diagnosis = made.coded.codes
+            rules = made.rules((smokes, replace(diagnosis, values=("flu", "cold"))))
+            assert rules.to_dict()["impossible"] == [[[1, numbers], [0, [1]]]]

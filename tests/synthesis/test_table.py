@@ -74,6 +74,21 @@ def packed(numbers, kind):
         lambda model: model.update(shares=[]),
         lambda model: model.update(logits=""),
         lambda model: model.update(logits=packed(np.full(len(base64.b64decode(model["logits"])) // 4, np.nan), "<f4")),
+        # What is not needed to draw a row, but to answer anything else.
+        lambda model: model["measured"]["tables"][0].update(columns=[99]),
+        lambda model: model["measured"]["tables"][0].update(columns=[-1]),
+        lambda model: model["measured"]["tables"][0].update(columns=[1]),
+        lambda model: model["measured"]["tables"][0].update(variance=0),
+        lambda model: model["measured"]["tables"][0].update(variance=float("nan")),
+        lambda model: model["measured"].update(tables=[]),
+        lambda model: model["measured"]["tables"][-1].update(columns=[0, 0]),
+        lambda model: model.update(fit={"distances": [[[0], 5]], "deviation": 1.0, "rows": 5.0}),
+        lambda model: model.update(rules={"sizes": [2], "impossible": [[[0, [1]]]], "determines": []}),
+        lambda model: model.update(table=["visits"]),
+        lambda model: model.update(rows_per_unit="many"),
+        lambda model: model.update(notes=[1]),
+        lambda model: model["columns"][1].update(name="age"),
+        lambda model: model["bins"].__setitem__(3, packed([1, 1], "<u4")),
     ],
 )
 def test_a_model_that_someone_else_wrote_is_refused_or_can_be_drawn_from(made, tmp_path, change):

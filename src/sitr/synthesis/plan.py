@@ -169,13 +169,11 @@ class SynthesisPlan:
             raise InvalidArgument(f"impossible={said}: {error.what}", why=error.why, do=error.do) from None
 
     def _numbers(self, code: Code, wanted: Any) -> frozenset[int]:
-        """The numbers of what is wanted; what was not found in a column has none."""
-        try:
-            return frozenset(np.flatnonzero(code.allowed(wanted)[0]).tolist())
-        except InvalidArgument:
-            if code.name in self.found:
-                return frozenset()
-            raise
+        """The numbers of what is wanted; of a column whose values are found, what was not found has none."""
+        if code.name in self.found and wanted is not None:
+            several = wanted if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+            wanted = [one for one in several if one is None or one in code.values]
+        return frozenset(np.flatnonzero(code.allowed(wanted)[0]).tolist())
 
 
 def synthesis_plan(
