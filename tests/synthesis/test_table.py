@@ -85,9 +85,12 @@ def packed(numbers, kind):
         lambda model: model.update(fit={"distances": [[[0], 5]], "deviation": 1.0, "rows": 5.0}),
         lambda model: model.update(rules={"sizes": [2], "impossible": [[[0, [1]]]], "determines": []}),
         lambda model: model.update(table=["visits"]),
+        lambda model: model.update(table=""),
         lambda model: model.update(rows_per_unit="many"),
         lambda model: model.update(notes=[1]),
         lambda model: model["columns"][1].update(name="age"),
+        lambda model: model["columns"][0]["domain"].update(lower=0.5),
+        lambda model: model["columns"][0]["grid"].update(step=[1, 10**400]),
         lambda model: model["bins"].__setitem__(3, packed([1, 1], "<u4")),
     ],
 )

@@ -35,6 +35,8 @@ from .sandbox import SampleAnswer, answered
 from .synthesizer import SyntheticRows
 
 FORMAT = 1
+# What a file that was made by hand may lead to.
+BROKEN = ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError
 Made = TypeVar("Made")
 
 
@@ -231,7 +233,7 @@ class SyntheticTable(Paid):
         Raises:
             InvalidArgument: It is none.
         """
-        return read_model(path, cls.from_dict, lambda made: (made.sample(1, seed=0), str(made), str(made.quality())))
+        return read_model(path, cls.from_dict, _tried)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as JSON holds it, and as the ledger keeps it."""
@@ -278,7 +280,7 @@ class SyntheticTable(Paid):
         if rules is not None and list(rules.sizes) != sizes:
             raise ValueError("rules of other columns")
         table, most = content["table"], content["rows_per_unit"]
-        if not isinstance(table, str) or not (most is None or (type(most) is int and most > 0)):
+        if not isinstance(table, str) or not table or not (most is None or (type(most) is int and most > 0)):
             raise ValueError("no name of a table, or no number of rows")
         return cls(
             value=SyntheticRows(learnt),
@@ -314,8 +316,16 @@ def read_model(
         made = made_of(content, content["entry"], content["operation"])
         tried(made)
         return made
-    except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except BROKEN as error:
         raise InvalidArgument(f"{path} holds no synthetic table: {type(error).__name__}.") from None
+
+
+def _tried(made: SyntheticTable) -> None:
+    """Draw a row, count and say what is known, as anyone would: what a file by someone else lacks is noticed."""
+    made.sample(1, seed=0)
+    str(made), str(made.quality())
+    for code in made.codes:
+        made.count({code.name: list(code.values) if code.grid is None else code.domain.ends})
 
 
 def _tables_to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
