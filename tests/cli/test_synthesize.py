@@ -71,6 +71,54 @@ def test_a_part_is_spent_on_how_near_the_rows_are(clinic, tmp_path):
     assert len(record["fit"]["distances"]) == 10
 
 
+def test_rules_are_told_and_kept(clinic, tmp_path):
+    rules = ("--impossible", "region = 'north' AND cost < 100", "--determines", "region:day")
+    bill = run("synthesize", clinic, "visits", *ASKED, *rules, "--explain").stdout
+    assert "in every row:\n  never region = 'north' AND cost < 100\n  region determines day\n" in bill
+    record = run_json("synthesize", clinic, "visits", *ASKED, *rules, "--explain")
+    assert record["rules"] == ["never region = 'north' AND cost < 100", "region determines day"]
+    out = tmp_path / "rows.parquet"
+    made = run("synthesize", clinic, "visits", *ASKED, *rules, "--rows", "500", "--yes", "--out", str(out))
+    assert made.exit_code == 0, made.stderr
+    rows = pyarrow.parquet.read_table(out).to_pandas()
+    assert not (rows["region"].eq("north") & rows["cost"].lt(100)).any()
+    assert rows["region"].eq("north").any()
+    days = rows.assign(day=rows["day"].notna()).groupby("region", dropna=False)["day"]
+    assert (days.nunique() == 1).all()
+
+
+def test_rules_that_no_row_keeps_leave_the_model(clinic, tmp_path):
+    """What was paid for can be had, although nothing can be drawn from it."""
+    rules = ("--column", "cost", "--impossible", "cost >= 0", "--impossible", "cost IS NULL")
+    out, model = str(tmp_path / "rows.parquet"), tmp_path / "model.json"
+    paid = ("synthesize", clinic, "visits", *ASKED, *rules, "--yes", "--operation", "first")
+    refused = run(*paid, "--out", out)
+    assert refused.exit_code != 0
+    assert "The ledger has the model, for nothing: --operation first --model FILE." in refused.stderr
+    assert run(*paid, "--model", str(model)).exit_code == 0
+    assert model.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--impossible", "cost <"), "--impossible 'cost <' is not understood"),
+        (("--impossible", "height > 2"), "Columns: region, diagnosis, cost, day"),
+        (("--impossible", "region = 'west'"), "--impossible \"region = 'west'\": region: some of what is wanted"),
+        (("--determines", "region"), "--determines region is no pair of columns: --determines town:country"),
+        (("--determines", "region:"), "--determines region: is no pair of columns"),
+        (("--determines", "a:b:c"), "--determines a:b:c is no pair of columns"),
+        (("--determines", "regio:day"), "determines names 'regio', which is not among the columns"),
+        (("--determines", "region:day", "--determines", "cost:day"), "--determines names day twice"),
+        (("--determines", "region:day", "--determines", "day:region"), "in a circle"),
+    ],
+)
+def test_rules_that_mean_nothing_are_refused(clinic, options, said):
+    result = run("synthesize", clinic, "visits", *ASKED, *options, "--explain", env={"COLUMNS": "300"})
+    assert result.exit_code in (2, 4)
+    assert said in result.stderr.replace("\n", " ")
+
+
 SHOP = """
 sitr = 1
 name = "shop"
@@ -143,6 +191,11 @@ def test_two_linked_tables(shop, tmp_path):
         (("--max-children", "3", "--explain"), "--max-children means nothing without --with"),
         (("--child-column", "price", "--explain"), "--child-column means nothing without --with"),
         (("--with", "lines", "--max-children", "3", "--check", "0.1", "--explain"), "--check cannot be told"),
+        (
+            ("--with", "lines", "--max-children", "3", "--impossible", "rich", "--explain"),
+            "--impossible cannot be told",
+        ),
+        (("--with", "lines", "--max-children", "3", "--determines", "a:b", "--explain"), "--determines cannot be told"),
         (("--with", "lines", "--max-children", "3", "--out", "x", "--yes"), "--out-children"),
         (("--with", "line", "--max-children", "3", "--explain"), "line"),
     ],

@@ -3,8 +3,9 @@
 import pyarrow
 import pytest
 
-from sitr.errors import InvalidArgument
+from sitr.errors import DeclarationChanged, InvalidArgument
 from sitr.ledger import Ledger
+from sitr.session.database import Database
 from sitr.tables.source import Source
 from tests.synthesis.visits import DECLARED, visits
 from tests.tables import engines
@@ -99,3 +100,26 @@ def test_units_with_several_rows_are_refused():
         pytest.raises(InvalidArgument, match="independently"),
     ):
         opened.table("visits").random_dp_histogram("region", **ASKED, unsafe_random_dp=True)
+
+
+def test_more_cells_than_can_be_counted_are_refused_before_it_is_noted():
+    many = {name: {"type": "integer", "bounds": [0, 9999]} for name in ("a", "b", "c")}
+    content = PEOPLE | {"tables": {"people": {"unit": "row", "columns": many}}}
+    rows = pyarrow.table({name: [1, 2, 3] for name in many})
+    with engines.asked("duckdb", {"people": rows}, content) as opened:
+        with pytest.raises(InvalidArgument, match="cells is too large"):
+            opened.table("people").random_dp_histogram(
+                *many, rows=3, alpha=1.0, reason="a test", unsafe_random_dp=True, cells=10_000
+            )
+        assert not opened.ledger.statement("test").outside
+
+
+def test_nothing_is_read_or_noted_under_a_promise_that_was_changed_since(database, monkeypatch):
+    def changed(self):
+        raise DeclarationChanged("the promise was changed.")
+
+    monkeypatch.setattr(Database, "hold_to_terms", changed)
+    monkeypatch.setattr(Source, "count", lambda *_, **__: pytest.fail("rows were read"))
+    with pytest.raises(DeclarationChanged):
+        database.table("people").random_dp_histogram("region", **ASKED, unsafe_random_dp=True)
+    assert not database.ledger.statement("test").outside

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from sitr.synthesis.counting import read_counting
+from sitr.errors import InvalidArgument
+from sitr.synthesis.counting import read_combination, read_counting
 from sitr.tables.codes import Code
 from sitr.tables.domains import Domain
 
@@ -95,3 +96,51 @@ def test_groups(by):
     found = read_counting(f"SELECT age, COUNT(*) AS n, sex FROM people WHERE smokes GROUP BY {by} ORDER BY n", CODES)
     assert found.keys == ((0, 0), (2, 1))
     assert found.of_row((7, 123, None)) == ((2, [True]), (0, 7), (1, None))
+
+
+FOUND = Code("town", Domain("string"), None, (), nulls=True)  # whose values are not known yet
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("age < 16 AND smokes", {"age": (0, 15), "smokes": [True]}),
+        ("(16 > age) AND NOT smokes AND sex IS NULL", {"age": (0, 15), "smokes": [False], "sex": None}),
+        ("SEX IN ('f', 'm') AND day < DATE '1970-01-05'", {"sex": ["f", "m"], "day": (0, 3)}),
+        ("town = 'Oslo' AND grade > 1", {"town": ["Oslo"], "grade": [2, 3]}),
+        ("sex = 'x'", {"sex": ["x"]}),  # which the plan refuses: it knows what is found later
+    ],
+)
+def test_a_combination(sql, wanted):
+    assert read_combination(sql, (*CODES, FOUND)) == wanted
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "",
+        "age",
+        "1",
+        "age < 16 OR smokes",
+        "age >= 10 AND age < 16",  # a column twice: BETWEEN
+        "age < 16; smokes",
+        "age < 16 smokes",
+        "smokes = yes",
+        "height > 2",
+        "town > 'M'",  # which ones those are is not known
+        "sex <> 'f'",
+        "sex NOT IN ('f')",
+        "age < grade",
+        "SELECT 1",
+        "age < (SELECT 16)",
+        "age IN (1, 2)",
+        "EXISTS (SELECT 1)",
+        "COUNT(*) > 3",
+        "*",
+        "'",
+        "(" * 2000,
+    ],
+)
+def test_what_is_no_combination(sql):
+    with pytest.raises(InvalidArgument, match=r"(?s)impossible=.* is not understood.*age < 16 AND married"):
+        read_combination(sql, (*CODES, FOUND))

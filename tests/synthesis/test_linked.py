@@ -1,5 +1,7 @@
 """Linked tables: every child has a parent, parents have as many children as they would, and both are paid for once."""
 
+import copy
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import sitr
-from sitr.errors import InvalidArgument
+from sitr.errors import InvalidArgument, NotAllowed
 from sitr.synthesis.linked import LinkedTables
 from tests.tables import engines
 
@@ -136,6 +138,40 @@ def test_what_cannot_be_linked_is_refused(asked):
         table.synthesize_with("lines", max_children=21).explain(epsilon=1)
     with pytest.raises(InvalidArgument, match="prices"):
         table.synthesize_with("lines", max_children=2, child_columns=["prices"])
+
+
+def test_a_column_of_both_is_refused_before_anything_is_charged():
+    """Its values were found apart in each, and then taken for the same: the children's were lost, or none was drawn."""
+    content, tables = copy.deepcopy(DECLARED), shop()
+    content["tables"]["lines"]["columns"]["town"] = {"type": "string"}
+    lines = tables["lines"]
+    tables["lines"] = lines.append_column("town", pyarrow.array(["Cairo"] * lines.num_rows))
+    with engines.asked("duckdb", tables, content) as database:
+        customers = database.table("customers")
+        with pytest.raises(NotAllowed, match="both tables have a column 'town'"):
+            customers.synthesize_with("lines", max_children=2).explain(epsilon=1)
+        assert customers.synthesize_with("lines", max_children=2, child_columns=["price"]).explain(epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: model.update(count="rich"),
+        lambda model: model.update(count=["children"]),
+        lambda model: model["parents"]["columns"][-1]["domain"].update(lower=-5),
+        lambda model: model["parents"]["columns"][-1]["domain"].update(float=True),
+        lambda model: model["children"]["columns"][-1].update(nulls=True),
+        lambda model: model["children"]["columns"][0].update(name="town"),
+        lambda model: model["children"]["measured"].update(tables=[]),
+        lambda model: model.update(notes=[1]),
+    ],
+)
+def test_models_that_someone_else_wrote_are_refused(made, tmp_path, change):
+    model = json.loads(json.dumps(made.to_dict()))
+    change(model)
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    with pytest.raises(InvalidArgument, match="holds no synthetic table"):
+        LinkedTables.load(tmp_path / "model.json")
 
 
 @pytest.mark.skipif(not RETAIL.exists(), reason="the real data are not in ../shared/data")

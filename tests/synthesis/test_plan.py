@@ -1,5 +1,8 @@
 """Plans of synthetic tables: which columns, how many rows of a unit, which rules; what means nothing is refused."""
 
+from dataclasses import replace
+from datetime import date
+
 import pyarrow
 import pytest
 
@@ -79,6 +82,8 @@ def test_rules_are_kept_in_every_row_and_in_the_model(tmp_path):
         made = table.synthesize(["age", "smokes", "region", "diagnosis"], **rules).release(epsilon=4)
         with pytest.raises(InvalidArgument, match="'sex'"):
             table.synthesize(["age"], impossible=[{"sex": "m"}]).explain(epsilon=1)
+        with pytest.raises(InvalidArgument, match="determines names 'sex'"):
+            table.synthesize(["age"], determines={"sex": "age"}).explain(epsilon=1)
         with pytest.raises(InvalidArgument, match="none of its values"):
             table.synthesize(["age", "region"], impossible=[{"region": "west"}]).explain(epsilon=1)
     made.save(tmp_path / "model.json")
@@ -87,6 +92,10 @@ def test_rules_are_kept_in_every_row_and_in_the_model(tmp_path):
         assert not (rows["smokes"] & rows["age"].between(0, 50)).any()
         assert not (rows["region"].eq("north") & rows["diagnosis"].eq("flu")).any()
         assert (rows.groupby("diagnosis", dropna=False)["smokes"].nunique() == 1).all()
+        smokers = one.to_pandas(500, condition={"smokes": True}, seed=2)  # what goes with what is the same there
+        assert smokers["smokes"].all()
+        assert set(smokers["diagnosis"].dropna()) <= set(rows.loc[rows["smokes"], "diagnosis"].dropna())
+        assert set(smokers["diagnosis"].dropna()) < set(rows["diagnosis"].dropna())
 
 
 def test_who_a_row_is_about_is_no_column(clinic):
@@ -115,3 +124,39 @@ def test_a_table_of_one_column_spends_all_on_it(clinic):
     plan = clinic.table("visits").synthesize(["age"], max_rows_per_unit=1).explain(epsilon=1).plan
     (noise,) = plan.mechanism.costs.deviations([100])
     assert noise**2 == pytest.approx(plan.mechanism.costs.mu**-2 + SMOOTHING)
+
+
+def test_a_combination_in_sql_is_the_same_as_in_python():
+    columns = ["age", "smokes", "day", "diagnosis"]
+    said = ["smokes AND age <= 50", "diagnosis = 'gout' AND day < DATE '2020-02-01'"]
+    same = [{"smokes": True, "age": (0, 50)}, {"diagnosis": "gout", "day": (date(2020, 1, 1), date(2020, 1, 31))}]
+    with engines.asked("duckdb", {"visits": visits()}, DECLARED) as database:
+        table = database.table("visits")
+        bills = [table.synthesize(columns, impossible=rules).explain(epsilon=1) for rules in (said, same)]
+        codes = tuple(
+            replace(code, values=("flu", "gout")) if code.name == "diagnosis" else code
+            for code in bills[0].plan.coded.codes
+        )
+        one, other = (bill.plan.rules(codes).to_dict() for bill in bills)
+        assert one == other
+        assert "never smokes AND age <= 50" in str(bills[0])
+        with pytest.raises(InvalidArgument, match=r"impossible=\"smokes AND region = 'west'\": region: some of what"):
+            table.synthesize(["smokes", "region"], impossible=["smokes AND region = 'west'"]).explain(epsilon=1)
+
+
+def test_of_values_that_are_found_a_rule_keeps_those_that_are_there():
+    """A rule on two values, of which one was not found, was dropped as a whole: the other one could be drawn."""
+    with engines.asked("duckdb", {"visits": visits()}, DECLARED) as database:
+        asked = database.table("visits").synthesize(["smokes", "diagnosis"])
+        for wanted, numbers in (
+            (["flu", "gout"], [0]),
+            ("gout", []),
+            (["flu", None], [0, 2]),
+            (None, [2]),
+            ("cold", [1]),
+        ):
+            asked.options["impossible"] = [{"diagnosis": wanted, "smokes": True}]
+            made = asked.explain(epsilon=1).plan
+            smokes, diagnosis = made.coded.codes
+            rules = made.rules((smokes, replace(diagnosis, values=("flu", "cold"))))
+            assert rules.to_dict()["impossible"] == [[[1, numbers], [0, [1]]]]

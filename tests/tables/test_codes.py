@@ -227,3 +227,29 @@ def test_values_beside_each_other():
     age, cost = (Code.of("x", Domain("number", lower=0, upper=99, float=one)) for one in (False, True))
     assert (age.beside(Fraction(7), 1), age.beside(Fraction(15, 2), -1), age.beside(Fraction(15, 2), 1)) == (8, 7, 8)
     assert float(cost.beside(Fraction(8), -1)) < 8 == float(cost.beside(cost.beside(Fraction(8), -1), 1))
+
+
+@pytest.mark.parametrize(("low", "width"), [(0, 19_600), (-7, 19_600), (0, 1000), (10**17, 10**14), (0, 20_600)])
+def test_the_ends_of_cells_are_where_rows_change_their_number(low, width):
+    """Steps of 98 among them: 147 / 98 is under 1.5 in doubles, so that 147 is in the cell before its exact one."""
+    code = Code.of("x", Domain("number", lower=low, upper=low + width, required=True))
+    first, last = code.cell_ends()
+    assert first[0] == low
+    assert last[-1] == low + width
+    assert [one + 1 for one in last[:-1]] == first[1:]
+    numbers = range(code.known)
+    assert [code.numbers_of(pyarrow.array(ends)).tolist() for ends in (first, last)] == [list(numbers)] * 2
+    for cell in numbers[:: max(code.known // 20, 1)]:
+        assert code.cells_within(first[cell], last[cell]) == (range(cell, cell + 1),) * 2
+        if cell > 0:
+            assert code.cells_within(first[cell] - 1, last[cell]) == (range(cell - 1, cell + 1), range(cell, cell + 1))
+
+
+def test_147_is_where_the_engine_counts_it():
+    content = {"tables": {"sums": {"unit": "row", "columns": {"x": {"type": "integer", "bounds": [0, 19_600]}}}}}
+    with engines.asked("duckdb", {"sums": pyarrow.table({"x": [146, 147, 148]})}, content) as database:
+        code = Code.of("x", database.table("sums").relation.schema(database.declared)["x"])
+        counted = database.source.count(Coded(Scan("sums"), (code,), None), Crosstab((code.coder(),), ((0,),)))
+    assert counted[0][:4].tolist() == [0, 2, 1, 0]
+    assert code.cell_texts()[1:3] == ["49 to 147", "148 to 244"]
+    assert code.cells_within(0, 146) == (range(0, 2), range(0, 1))

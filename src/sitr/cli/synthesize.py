@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ..display import scientific
+from ..errors import InvalidArgument
 from .book import anchor_option
 from .declared import declaration_argument, open_declared
 from .output import as_json, bracket_record, print_json
@@ -97,6 +98,18 @@ class Files:
 @click.option(
     "--check", type=click.FloatRange(0, 0.5), help="Spend this part of ε and δ on measuring how near the rows are."
 )
+@click.option(
+    "--impossible",
+    multiple=True,
+    metavar="CONDITIONS",
+    help='No row has this, as everyone knows: "age < 16 AND married"; again for more.',
+)
+@click.option(
+    "--determines",
+    multiple=True,
+    metavar="COLUMN:COLUMN",
+    help="The first column determines the second, as everyone knows: town:country; again for more.",
+)
 @click.option("--with", "children", help="Make rows of this table too: of each row of TABLE, any number.")
 @click.option("--max-children", type=click.IntRange(1), help="Keep so many of them at most; needed with --with.")
 @click.option("--child-column", "child_columns", multiple=True, help="Take this column of theirs; again for more.")
@@ -157,9 +170,10 @@ def _wanted(database: Database, table: str, options: dict[str, Any]) -> Wanted:
             if options[name]:
                 raise click.UsageError(f"--{name.replace('_', '-').removesuffix('s')} means nothing without --with.")
         chosen = {name: options[name] for name in ("max_rows_per_unit", "cells")}
-        return private.synthesize(columns, check=options["check"] or 0.0, **chosen)
-    for name in ("max_rows_per_unit", "check"):
-        if options[name] is not None:
+        rules = {"impossible": options["impossible"], "determines": _determined(options["determines"])}
+        return private.synthesize(columns, check=options["check"] or 0.0, **chosen, **rules)
+    for name in ("max_rows_per_unit", "check", "impossible", "determines"):
+        if options[name] not in (None, ()):
             raise click.UsageError(f"--{name.replace('_', '-')} cannot be told together with --with.")
     if options["max_children"] is None:
         raise click.UsageError("Say how many rows are kept of each: --max-children 20.")
@@ -170,6 +184,19 @@ def _wanted(database: Database, table: str, options: dict[str, Any]) -> Wanted:
         child_columns=options["child_columns"] or None,
         cells=options["cells"],
     )
+
+
+def _determined(pairs: tuple[str, ...]) -> dict[str, str]:
+    """Which column each one is determined by."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        by, _, column = pair.partition(":")
+        if not by or not column or ":" in column:
+            raise click.UsageError(f"--determines {pair} is no pair of columns: --determines town:country.")
+        if column in found:
+            raise click.UsageError(f"--determines names {column} twice as determined: leave one of them out.")
+        found[column] = by
+    return found
 
 
 def _show(bill: Bill, as_json: bool) -> None:
@@ -193,7 +220,11 @@ def _written(wanted: Wanted, price: Price, files: Files, rows: int | None, seed:
         with progress_bar() as progress:
             made = wanted.release(**price._asdict(), progress=progress)
             progress("drawing rows")
-            files.write(made, opened, rows, seed)
+            try:
+                files.write(made, opened, rows, seed)
+            except InvalidArgument as error:  # such as rules that hardly a row keeps
+                kept = f"The ledger has the model, for nothing: --operation {made.operation} --model FILE."
+                raise InvalidArgument(error.what, why=error.why, do=f"{kept} {error.do}") from None
     return made
 
 
@@ -227,6 +258,7 @@ def _bill_record(bill: Bill) -> dict[str, Any]:
         "delta": bill.delta,
         "event": bill.plan.event.to_dict(),
         "columns": [line._asdict() for line in bill.lines],
+        "rules": list(bill.plan.rules_in_words),
         "pair_noise": bill.pair_noise,
         "max_rows_per_unit": bill.plan.rows_per_unit,
         "seconds": bill.seconds,

@@ -20,7 +20,7 @@ PHRASES = {
     # Who may is not listed here: a name that is offered is soon borrowed.
     'sitr.open(..., analyst="NAME")': "--analyst NAME",
 }
-ARGUMENT = re.compile(r"\b(epsilon|delta|rho|error|operation|analyst|purpose|reason)=")
+ARGUMENT = re.compile(r"\b(epsilon|delta|rho|error|operation|analyst|purpose|reason|impossible|determines)=")
 BOUND = re.compile(r"\bmax_(rows|groups)_per_(unit|group)(=|\b)")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InvalidArgument
 from ..query.wording import rows_text
+from ..synthesis.histogram import MOST_CELLS
 from ..synthesis.random_dp import RandomRelease, random_dp_histogram, require_unsafe
 from ..tables.codes import Code, Coded
 from ..tables.crosstab import Crosstab
@@ -44,9 +45,17 @@ def random_dp_counts(
             do="take histogram(...), which bounds what a unit has.",
         )
     codes = tuple(Code.of(name, schema[name], cells) for name in columns)
-    made = random_dp_histogram(math.prod(code.size for code in codes), rows, alpha=alpha)
+    size = math.prod(code.size for code in codes)
+    if size > MOST_CELLS:
+        raise InvalidArgument(
+            f"a histogram of {size:,} cells is too large.",
+            why=f"all of them are counted, {MOST_CELLS:,} at most.",
+            do="take coarser cells or fewer columns.",
+        )
+    made = random_dp_histogram(size, rows, alpha=alpha)
     coded = Coded(relation, codes, None)
     crosstab = Crosstab(tuple(code.coder() for code in codes), (tuple(range(len(codes))),))
+    database.hold_to_terms()  # again: the book that this is noted in has to be that of these rows
     database.source.rehearse(coded)
     what = f"a histogram of {', '.join(columns)} of {rows_text(relation)}"
     for dataset in datasets_of(relation, database.declared):

@@ -145,7 +145,7 @@ class Synthesis(_WithDelta[SynthesisPlan, SyntheticTable]):
         columns: Sequence[str] | None = None,
         max_rows_per_unit: int | None = None,
         cells: int = CELLS,
-        impossible: Sequence[Mapping[str, Any]] = (),
+        impossible: Sequence[Mapping[str, Any] | str] = (),
         determines: Mapping[str, str] | None = None,
         check: float = 0.0,
     ) -> None:
@@ -154,7 +154,7 @@ class Synthesis(_WithDelta[SynthesisPlan, SyntheticTable]):
             "columns": None if columns is None else list(columns),
             "max_rows_per_unit": max_rows_per_unit,
             "cells": _validate.integer("cells", cells, 2, MOST_CELLS),
-            "impossible": [dict(rule) for rule in impossible],
+            "impossible": [rule if isinstance(rule, str) else dict(rule) for rule in impossible],
             "determines": dict(determines or {}),
             "check": _validate.real("check", check, 0, MOST_CHECKED),
         }

@@ -208,7 +208,7 @@ class PrivateTable:
         *,
         max_rows_per_unit: int | None = None,
         cells: int = CELLS,
-        impossible: Sequence[Mapping[str, Any]] = (),
+        impossible: Sequence[Mapping[str, Any] | str] = (),
         determines: Mapping[str, str] | None = None,
         check: float = 0.0,
     ) -> Synthesis:
@@ -221,8 +221,8 @@ class PrivateTable:
             max_rows_per_unit: How many rows of a unit are kept at most. More of them take more noise; unless told, the
                 number is chosen by the declared sizes.
             cells: Into how many cells the bounds of a number, a date or a time are cut at most.
-            impossible: Combinations that no row has, such as {"sex": "m", "pregnant": True}. They are public, and kept
-                exactly; what was only seen in the rows is not public.
+            impossible: Combinations that no row has, such as {"sex": "m", "pregnant": True}, or as SQL has it: "sex =
+                'm' AND pregnant". They are public, and kept exactly; what was only seen in the rows is not public.
             determines: Columns that others determine, such as {"country": "town"}: which goes with which is found from
                 what was measured, and kept in every row.
             check: The part of the price, up to a half, that goes into measuring how far the result is from the rows;

@@ -1,4 +1,4 @@
-"""SQL that counts rows by conditions on columns, read so that measurements can answer it."""
+"""Conditions on columns in SQL: of rows that are counted, so that measurements can answer it, and of rules."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sqlglot
 from sqlglot import expressions
 from sqlglot.errors import SqlglotError
 
+from .. import _validate
 from ..errors import InvalidArgument
 from ..tables.codes import Code
 
@@ -62,14 +63,52 @@ def read_counting(sql: str, codes: Sequence[Code]) -> Counting | None:
     try:
         tree = sqlglot.parse_one(sql, dialect="duckdb")
         return _Reader(codes).counting(tree)
-    except (SqlglotError, NotRead, InvalidArgument, ValueError, TypeError):
+    except (SqlglotError, NotRead, InvalidArgument, RecursionError, ValueError, TypeError):
         return None
 
 
-class _Reader:
-    """Reads SQL by the columns that there are; what it does not know, it refuses."""
+def read_combination(sql: str, codes: Sequence[Code]) -> dict[str, Any]:
+    """Return conditions joined by AND as what is wanted of each column, as `Code.allowed` takes it.
 
-    def __init__(self, codes: Sequence[Code]) -> None:
+    Args:
+        sql: Such as "age < 16 AND married".
+        codes: How the columns are numbered; of a column whose values are not known yet, any text may be wanted.
+
+    Raises:
+        InvalidArgument: It says something else, or something of what is no column.
+
+    Example:
+        >>> from sitr.tables.domains import Domain
+        >>> age, married = Code.of("age", Domain("number", lower=0, upper=99)), Code.of("married", Domain("boolean"))
+        >>> read_combination("age BETWEEN 0 AND 15 AND married", [age, married])
+        {'age': (0, 15), 'married': [True]}
+    """
+    try:
+        tree = sqlglot.parse_one(sql, dialect="duckdb", into=expressions.Condition)
+        found = list(_Reader(codes, listed=False).conditions(tree))
+    except (SqlglotError, NotRead, InvalidArgument, RecursionError, ValueError, TypeError):
+        found = []
+    wanted = {codes[column].name: one for column, one in found}
+    if not found or len(wanted) < len(found):
+        raise InvalidArgument(
+            f"impossible={_validate.shown(sql)} is not understood.",
+            why="it takes conditions of one column each, joined by AND, with no column in two of them.",
+            do='such as "age < 16 AND married"; also =, BETWEEN, IS NULL, NOT, and IN of values that are listed. In '
+            f"place of OR, state two combinations. Columns: {', '.join(code.name for code in codes)}.",
+        )
+    return wanted
+
+
+class _Reader:
+    """Reads SQL by the columns that there are; what it does not know, it refuses.
+
+    Args:
+        codes: The columns.
+        listed: Whether a value has to be one that is listed.
+    """
+
+    def __init__(self, codes: Sequence[Code], *, listed: bool = True) -> None:
+        self.listed = listed
         self.codes, self.places = codes, {code.name.lower(): place for place, code in enumerate(codes)}
         if len(self.places) < len(codes):
             raise NotRead
@@ -85,7 +124,7 @@ class _Reader:
         if len(keys) != len(shown) - 1 or not self._groups_by(tree.args.get("group"), {column for _, column in keys}):
             raise NotRead
         where = tree.args.get("where")
-        return Counting(() if where is None else tuple(self._conditions(where.this)), keys)
+        return Counting(() if where is None else tuple(self.conditions(where.this)), keys)
 
     def _groups_by(self, group: Any, keys: set[int]) -> bool:
         if group is None:
@@ -99,11 +138,11 @@ class _Reader:
             raise NotRead
         return self.places[node.name.lower()]
 
-    def _conditions(self, node: Any) -> Iterator[Condition]:
+    def conditions(self, node: Any) -> Iterator[Condition]:
         node = node.unnest()
         if isinstance(node, expressions.And):
-            yield from self._conditions(node.left)
-            yield from self._conditions(node.right)
+            yield from self.conditions(node.left)
+            yield from self.conditions(node.right)
         elif isinstance(node, expressions.Column):
             yield self._is(node, True)
         elif isinstance(node, expressions.Not):
@@ -128,9 +167,9 @@ class _Reader:
         if isinstance(node, expressions.Is) and isinstance(others, expressions.Null):
             return column, None
         if isinstance(node, expressions.EQ):
-            return column, _one_of(code, [others])
+            return column, self._one_of(code, [others])
         if isinstance(node, expressions.In) and _said(node) == {"this", "expressions"}:
-            return column, _one_of(code, node.expressions)
+            return column, self._one_of(code, node.expressions)
         if isinstance(node, expressions.Between) and _said(node) == {"this", "low", "high"}:
             ends = _literal(node.args["low"], code), _literal(node.args["high"], code)
             return column, ends if code.grid is not None else _listed(code, lambda value: ends[0] <= value <= ends[1])
@@ -139,6 +178,14 @@ class _Reader:
             raise NotRead
         return column, _beyond(code, TURNED[compare] if turned else compare, _literal(others, code))
 
+    def _one_of(self, code: Code, nodes: Sequence[Any]) -> Any:
+        values = [_literal(node, code) for node in nodes]
+        if code.grid is None and (not self.listed or all(value in code.values for value in values)):
+            return values
+        if code.grid is not None and len(values) == 1:
+            return values[0], values[0]
+        raise NotRead  # what is not listed counts as missing, and several cells of a grid are no range
+
 
 def _said(node: Any) -> set[str]:
     return {name for name, one in node.args.items() if one}
@@ -146,15 +193,6 @@ def _said(node: Any) -> set[str]:
 
 def _counts_rows(node: Any) -> bool:
     return isinstance(node, expressions.Count) and isinstance(node.this, expressions.Star) and not _said(node.this)
-
-
-def _one_of(code: Code, nodes: Sequence[Any]) -> Any:
-    values = [_literal(node, code) for node in nodes]
-    if code.grid is None and all(value in code.values for value in values):
-        return values
-    if code.grid is not None and len(values) == 1:
-        return values[0], values[0]
-    raise NotRead  # what is not listed counts as missing, and several cells of a grid are no range
 
 
 def _beyond(code: Code, compare: Callable[[Any, Any], bool], value: Any) -> Any:
@@ -169,6 +207,8 @@ def _beyond(code: Code, compare: Callable[[Any, Any], bool], value: Any) -> Any:
 
 
 def _listed(code: Code, wanted: Callable[[Any], bool]) -> list[Any]:
+    if not code.values:
+        raise NotRead  # they are not known yet, and some may be wanted
     return [value for value in code.values if wanted(value)]
 
 

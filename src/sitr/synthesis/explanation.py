@@ -76,6 +76,7 @@ class SynthesisExplanation:
                 "",
                 *self._pairs(),
                 *self._check(),
+                *self._rules(),
                 *self._bound(),
                 *self._time(),
                 *self._left(),
@@ -114,6 +115,12 @@ class SynthesisExplanation:
             f"noise of about ± {1.96 * costs.check_deviation() / 2:,.0f} rows",
             "on the distance of each column and each pair, and far less on their averages.",
         ]
+
+    def _rules(self) -> list[str]:
+        rules = self.plan.rules_in_words
+        if not rules:
+            return []
+        return ["By what you state as public knowledge, in every row:", *(f"  {rule}" for rule in rules)]
 
     def _bound(self) -> list[str]:
         most = self.plan.rows_per_unit

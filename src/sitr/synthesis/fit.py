@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from ..display import counted
@@ -85,7 +86,16 @@ class Fit:
         return {"deviation": self.deviation, "rows": self.rows}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Fit:
-        """Return what was written."""
-        distances = {tuple(map(int, columns)): int(rows) for columns, rows in content["distances"]}
-        return cls(distances, float(content["deviation"]), float(content["rows"]))
+    def from_dict(cls, content: Mapping[str, Any], columns: int) -> Fit:
+        """Return what was written, of so many columns.
+
+        Raises:
+            ValueError: It is of others, or of no numbers.
+        """
+        distances = {tuple(map(int, one)): int(rows) for one, rows in content["distances"]}
+        made = cls(distances, float(content["deviation"]), float(content["rows"]))
+        if distances.keys() != {one for width in (1, 2) for one in combinations(range(columns), width)}:
+            raise ValueError("distances of other columns")
+        if not all(math.isfinite(one) for one in (made.deviation, made.rows, *distances.values())):
+            raise ValueError("no distances")
+        return made

@@ -13,6 +13,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from ..accounting import Event, compose
+from ..errors import NotAllowed
 from ..release import NOT_PRIVATE, Paid
 from ..tables.codes import CELLS, Coded
 from ..tables.declaration import Declaration
@@ -104,7 +105,7 @@ class LinkedTables(Paid):
         Raises:
             InvalidArgument: They are none.
         """
-        return read_model(path, cls.from_dict, lambda made: made.sample(1, seed=0))
+        return read_model(path, cls.from_dict, lambda made: (made.sample(1, seed=0), str(made)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it, and as the ledger keeps it."""
@@ -121,6 +122,13 @@ class LinkedTables(Paid):
     def from_dict(cls, content: Mapping[str, Any], entry: str | None, operation: str | None) -> LinkedTables:
         """Return what was kept."""
         parents, children = (SyntheticTable.from_dict(content[name], None, None) for name in ("parents", "children"))
+        codes, others = ({code.name: code for code in one.codes} for one in (parents, children))
+        count = codes[content["count"]].domain
+        whole = count.kind == "number" and count.step.denominator == 1 and not count.float
+        if not whole or not count.bounded or count.ends[0] < 0:
+            raise ValueError("no number of children")
+        if any(codes[name] != others[name] for name in codes.keys() & others.keys()):
+            raise ValueError("columns of parents that differ")
         return cls(
             value=(parents, children),
             error95=None,
@@ -223,9 +231,17 @@ def linked_plan(
         most: How many children of a unit are kept at most.
         cells: Into how many cells the bounds of a number, a date or a time are cut at most.
 
+    Raises:
+        NotAllowed: Both have a column of one name.
+
     Privacy: both are synthetic tables of units that are bounded (`synthesis_plan`); they are composed (THEORY 4.5), and
     the noise on the children is calibrated so that both together cost the ε and δ.
     """
+    both = sorted(set(columns) & set(child_columns))
+    if both:  # a column of both models is taken for the parents'
+        raise NotAllowed(
+            f"both tables have a column {both[0]!r}.", do="select and rename the column of one first, or leave it out."
+        )
     count = "children"
     while count in (*columns, *child_columns):
         count += "_"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _validate
 from ..accounting import Event, compose
 from ..errors import InvalidArgument
 from ..mechanisms import select_partitions
@@ -22,6 +23,7 @@ from ..tables.relations import Relation, has_unit, private_tables, require_colum
 from ..tables.source import Source
 from ..tables.tally import Bound, Key, Tally
 from .choice import Columns, Pair
+from .counting import read_combination
 from .rules import Determines, Rules
 from .synthesizer import Synthesizer, synthesizer
 from .table import SyntheticTable
@@ -87,7 +89,8 @@ class SynthesisPlan:
         found: Those columns.
         mechanism: What measures, and learns.
         event: What a release costs.
-        impossible: Combinations that no row has: of some columns, what is wanted of each as for `sample(condition=)`.
+        impossible: Combinations that no row has: of some columns, what is wanted of each as for `sample(condition=)`;
+            or the same as SQL has it.
         determines: Columns that others determine: of each, by which.
     """
 
@@ -95,7 +98,7 @@ class SynthesisPlan:
     found: Mapping[str, Found]
     mechanism: Synthesizer
     event: Event
-    impossible: Sequence[Mapping[str, Any]] = ()
+    impossible: Sequence[Mapping[str, Any] | str] = ()
     determines: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -107,6 +110,12 @@ class SynthesisPlan:
     def rows_per_unit(self) -> int:
         """How many rows of a unit are kept at most."""
         return 1 if self.coded.bound is None else self.coded.bound.rows or 1
+
+    @property
+    def rules_in_words(self) -> tuple[str, ...]:
+        """What every row keeps, for people."""
+        never = (f"never {one if isinstance(one, str) else _in_words(one)}" for one in self.impossible)
+        return (*never, *(f"{by} determines {one}" for one, by in self.determines.items()))
 
     def run(self, source: Source, progress: Callable[[str], None] = lambda stage: None) -> SyntheticTable:
         """Return the synthetic table; it is not charged here."""
@@ -141,24 +150,30 @@ class SynthesisPlan:
         if not self.impossible and not self.determines:
             return None
         places = {code.name: place for place, code in enumerate(codes)}
-        for name in [*(name for rule in self.impossible for name in rule), *self.determines, *self.determines.values()]:
-            if name not in places:
-                raise InvalidArgument(f"a rule names {name!r}, which is not among the columns.")
-        impossible = [
-            {places[name]: self._numbers(codes[places[name]], wanted) for name, wanted in rule.items()}
-            for rule in self.impossible
-        ]
+        impossible = [self._combination(rule, codes, places) for rule in self.impossible]
+        for name in (*self.determines, *self.determines.values()):
+            _require_place(name, places, "determines")
         told = [Determines(places[by], places[column]) for column, by in self.determines.items()]
         return Rules(tuple(max(code.size, 1) for code in codes), impossible, told)
 
-    def _numbers(self, code: Code, wanted: Any) -> frozenset[int]:
-        """The numbers of what is wanted; what was not found in a column has none."""
+    def _combination(
+        self, rule: Mapping[str, Any] | str, codes: tuple[Code, ...], places: Mapping[str, int]
+    ) -> dict[int, frozenset[int]]:
+        """The numbers that no row has together, by column."""
+        wanted, said = read_combination(rule, codes) if isinstance(rule, str) else rule, _validate.shown(rule)
+        for name in wanted:
+            _require_place(name, places, f"impossible={said}")
         try:
-            return frozenset(np.flatnonzero(code.allowed(wanted)[0]).tolist())
-        except InvalidArgument:
-            if code.name in self.found:
-                return frozenset()
-            raise
+            return {places[name]: self._numbers(codes[places[name]], one) for name, one in wanted.items()}
+        except InvalidArgument as error:
+            raise InvalidArgument(f"impossible={said}: {error.what}", why=error.why, do=error.do) from None
+
+    def _numbers(self, code: Code, wanted: Any) -> frozenset[int]:
+        """The numbers of what is wanted; of a column whose values are found, what was not found has none."""
+        if code.name in self.found and wanted is not None:
+            several = wanted if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+            wanted = [one for one in several if one is None or one in code.values]
+        return frozenset(np.flatnonzero(code.allowed(wanted)[0]).tolist())
 
 
 def synthesis_plan(
@@ -170,7 +185,7 @@ def synthesis_plan(
     columns: Sequence[str] | None = None,
     max_rows_per_unit: int | None = None,
     cells: int = CELLS,
-    impossible: Sequence[Mapping[str, Any]] = (),
+    impossible: Sequence[Mapping[str, Any] | str] = (),
     determines: Mapping[str, str] | None = None,
     check: float = 0.0,
     beside: Event | None = None,
@@ -186,7 +201,8 @@ def synthesis_plan(
             that are not declared are found privately, with a part of the price.
         max_rows_per_unit: How many rows of a unit are kept at most; as many as are declared unless told.
         cells: Into how many cells the bounds of a number, a date or a time are cut at most.
-        impossible: Combinations that no row has, such as {"sex": "m", "pregnant": True}: public, and kept exactly.
+        impossible: Combinations that no row has, such as {"sex": "m", "pregnant": True}, or "sex = 'm' AND pregnant":
+            public, and kept exactly.
         determines: Columns that others determine, such as {"country": "town"}: which value goes with which is found
             from what was measured, and kept in every row.
         check: The part of the price that goes into measuring how far the result is from the rows.
@@ -222,6 +238,19 @@ def synthesis_plan(
     plan = SynthesisPlan(Coded(relation, codes, bound), found, mechanism, event, tuple(impossible), determines or {})
     plan.rules(codes)  # what means nothing is refused before anything is charged
     return plan
+
+
+def _require_place(name: str, places: Mapping[str, int], said: str) -> None:
+    if name not in places:
+        raise InvalidArgument(
+            f"{said} names {_validate.shown(name)}, which is not among the columns.",
+            do=f"{_validate.meant(str(name), places)}Columns: {', '.join(places)}.",
+        )
+
+
+def _in_words(rule: Mapping[str, Any]) -> str:
+    """A combination for people."""
+    return " and ".join(f"{name} {'missing' if wanted is None else f'= {wanted}'}" for name, wanted in rule.items())
 
 
 def chosen_columns(relation: Relation, declared: Declaration, columns: Sequence[str] | None) -> tuple[str, ...]:

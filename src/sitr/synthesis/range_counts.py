@@ -58,15 +58,16 @@ class RangeCounts(Paid):
         Privacy: post-processing of the noisy counts (THEORY 6.2). The interval holds the truth with probability 0.95 at
         least; many of them together hold theirs less often.
         """
-        parts = self.codes[0].parts((low, high))[: self.value.noisy.size]
-        touched, inside = np.flatnonzero(parts > 0), np.flatnonzero(parts == 1)
-        if not touched.size:
+        code = self.codes[0]
+        parts, (touched, inside) = code.parts((low, high)), code.cells_within(low, high)
+        (least, most), begin, end = code.domain.ends, code.domain.measure(low), code.domain.measure(high)
+        if not touched or begin > most or end < least:
             return Count(0.0, 0.0, 0.0)
-        outer = self.value.count(int(touched[0]), int(touched[-1]))
-        inner = self.value.count(int(inside[0]), int(inside[-1])) if inside.size else Estimated(0.0, 0.0, 0.0)
-        if inside.size == touched.size:
+        outer = self.value.count(touched.start, touched.stop - 1)
+        inner = self.value.count(inside.start, inside.stop - 1) if inside else Estimated(0.0, 0.0, 0.0)
+        if inside == touched:
             return Count(float(outer.estimate), float(outer.low), float(outer.high))
-        cut = [self.value.count(int(cell), int(cell)).estimate * parts[cell] for cell in touched if parts[cell] < 1]
+        cut = [self.value.count(cell, cell).estimate * parts[cell] for cell in touched if cell not in inside]
         note = f"{self.column}: the range cuts a cell in two; the interval holds for whatever lies inside."
         return Count(float(inner.estimate + sum(cut)), float(inner.low), float(outer.high), (note,))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,6 +128,11 @@ class Rules:
             told = _likeliest(mixture, singles, by, column) if values is None else np.asarray(values)
             found.append((by, column, told))
         return found
+
+    def told(self, mixture: Mixture, singles: Sequence[Floats]) -> Rules:
+        """Return the same rules, with which value goes with which as the mixture has it."""
+        keys = self.keys(mixture, singles)
+        return replace(self, determines=[Determines(by, column, values.tolist()) for by, column, values in keys])
 
     def keep(
         self,

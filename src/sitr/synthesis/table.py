@@ -35,6 +35,8 @@ from .sandbox import SampleAnswer, answered
 from .synthesizer import SyntheticRows
 
 FORMAT = 1
+# What a file that was made by hand may lead to.
+BROKEN = ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError
 Made = TypeVar("Made")
 
 
@@ -87,8 +89,8 @@ class SyntheticTable(Paid):
     def _blocks(self, rows: int | None, condition: Mapping[str, Any] | None, seed: int | None) -> Iterator[Any]:
         """The rows of a sample as Arrow tables: one without rows, which tells their types, then a million each."""
         generator = np.random.default_rng(seed)
-        learnt, within = self._conditioned(condition or {})
-        numbers = SyntheticRows(learnt).blocks(rows, seed=int(generator.integers(2**63)), rules=self.rules)
+        learnt, within, rules = self._conditioned(condition or {})
+        numbers = SyntheticRows(learnt).blocks(rows, seed=int(generator.integers(2**63)), rules=rules)
         nothing = np.empty((0, len(self.codes)), dtype=np.int64)
         for block in chain([nothing], numbers):
             columns = [
@@ -97,11 +99,19 @@ class SyntheticTable(Paid):
             ]
             yield pyarrow.table(columns, names=list(self.columns))
 
-    def _conditioned(self, condition: Mapping[str, Any]) -> tuple[Learnt, dict[str, Any]]:
-        allowed, within = {}, {}
+    def _conditioned(self, condition: Mapping[str, Any]) -> tuple[Learnt, dict[str, Any], Rules | None]:
+        """What is drawn from under a condition; between which ends values are drawn; and what every row keeps."""
+        learnt, rules, allowed, within = self.value.learnt, self.rules, dict[int, Any](), dict[str, Any]()
         for place, wanted in self._placed(condition):
             allowed[place], within[self.columns[place]] = self.codes[place].allowed(wanted)
-        return conditioned(self.value.learnt, allowed) if allowed else self.value.learnt, within
+        if not allowed:
+            return learnt, within, rules
+        if rules is not None:  # which value goes with which is the same under every condition
+            rules = rules.told(learnt.mixture, learnt.singles)
+            for by, column, values in reversed(rules.keys(learnt.mixture, learnt.singles)):
+                if column in allowed:
+                    allowed[by] = allowed.get(by, True) & allowed.pop(column)[values]
+        return conditioned(learnt, allowed), within, rules
 
     def _placed(self, condition: Mapping[str, Any]) -> list[tuple[int, Any]]:
         """What is wanted of columns, by their numbers."""
@@ -223,7 +233,7 @@ class SyntheticTable(Paid):
         Raises:
             InvalidArgument: It is none.
         """
-        return read_model(path, cls.from_dict, lambda made: made.sample(1, seed=0))
+        return read_model(path, cls.from_dict, _tried)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as JSON holds it, and as the ledger keeps it."""
@@ -253,24 +263,33 @@ class SyntheticTable(Paid):
         codes = tuple(Code.from_dict(one) for one in content["columns"])
         bins = [_unpacked(one, "<u4").astype(np.int64) for one in content["bins"]]
         shares = [_unpacked(one, "<f8") for one in content["shares"]]
-        if not [code.size for code in codes] == [one.size for one in bins] == [one.size for one in shares]:
+        sizes = [code.size for code in codes]
+        if not sizes == [one.size for one in bins] == [one.size for one in shares]:
             raise ValueError("parts of different sizes")
+        if not all(map(_all_used, bins)) or len({code.name for code in codes}) < len(codes):
+            raise ValueError("bins of nothing, or two columns of one name")
         if not all(np.isfinite(one).all() and one.min() >= 0 and one.any() for one in shares):
             raise ValueError("no shares")
         levels, rows = Levels(bins, []), content["rows"]
         logits = _unpacked(content["logits"], "<f4").reshape(-1, levels.finest)
         if not logits.size or not np.isfinite(logits).all() or type(rows) is not int or not 0 <= rows < 2**63:
             raise ValueError("no mixture of rows")
-        fit = None if content.get("fit") is None else Fit.from_dict(content["fit"])
-        learnt = Learnt(Mixture(levels, logits), shares, rows, _tables_from_dict(content["measured"]), fit)
+        fit = None if content.get("fit") is None else Fit.from_dict(content["fit"], len(codes))
+        learnt = Learnt(Mixture(levels, logits), shares, rows, _tables_from_dict(content["measured"], sizes), fit)
+        rules = None if content["rules"] is None else Rules.from_dict(content["rules"])
+        if rules is not None and list(rules.sizes) != sizes:
+            raise ValueError("rules of other columns")
+        table, most = content["table"], content["rows_per_unit"]
+        if not isinstance(table, str) or not table or not (most is None or (type(most) is int and most > 0)):
+            raise ValueError("no name of a table, or no number of rows")
         return cls(
             value=SyntheticRows(learnt),
             error95=None,
             **cls._read(content, entry, operation),
             codes=codes,
-            rules=None if content["rules"] is None else Rules.from_dict(content["rules"]),
-            table=content["table"],
-            rows_per_unit=content["rows_per_unit"],
+            rules=rules,
+            table=table,
+            rows_per_unit=most,
         )
 
     def __str__(self) -> str:
@@ -297,8 +316,16 @@ def read_model(
         made = made_of(content, content["entry"], content["operation"])
         tried(made)
         return made
-    except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except BROKEN as error:
         raise InvalidArgument(f"{path} holds no synthetic table: {type(error).__name__}.") from None
+
+
+def _tried(made: SyntheticTable) -> None:
+    """Draw a row, count and say what is known, as anyone would: what a file by someone else lacks is noticed."""
+    made.sample(1, seed=0)
+    str(made), str(made.quality())
+    for code in made.codes:
+        made.count({code.name: list(code.values) if code.grid is None else code.domain.ends})
 
 
 def _tables_to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
@@ -316,14 +343,27 @@ def _tables_to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
     return {"bins": list(written), "tables": tables}
 
 
-def _tables_from_dict(content: Mapping[str, Any]) -> tuple[Measured, ...]:
+def _tables_from_dict(content: Mapping[str, Any], sizes: Sequence[int]) -> tuple[Measured, ...]:
     cuts = [_unpacked(one, "<u4").astype(np.int64) for one in content["bins"]]
     made = []
     for one in content["tables"]:
-        bins = tuple(cuts[place] for place in one["bins"])
+        bins, columns = tuple(cuts[place] for place in one["bins"]), tuple(one["columns"])
         counts = _unpacked(one["counts"], "<f8").reshape([int(cut.max()) + 1 for cut in bins])
-        made.append(Measured(tuple(one["columns"]), bins, counts, float(one["variance"])))
+        made.append(Measured(columns, bins, counts, float(one["variance"])))
+        if min(columns) < 0 or len(set(columns)) < len(columns) or not all(map(_all_used, bins)):
+            raise ValueError("no table of columns")
+        if [sizes[column] for column in columns] != [cut.size for cut in bins]:
+            raise ValueError("bins of another column")
+        if not np.isfinite(counts).all() or not 0 < made[-1].variance < np.inf:
+            raise ValueError("no counts with noise")
+    if not {(column,) for column in range(len(sizes))} <= {one.columns for one in made}:
+        raise ValueError("columns that were never counted")
     return tuple(made)
+
+
+def _all_used(bins: Any) -> bool:
+    """Whether each bin up to the last one has a value."""
+    return np.unique(bins).size == int(bins.max()) + 1
 
 
 def _packed(numbers: Any, kind: str) -> str:

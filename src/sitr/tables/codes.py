@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -151,9 +152,28 @@ class Code:
         return [*(str(low) if low == high else f"{low} to {high}" for low, high in ends), *missing]
 
     def cell_ends(self) -> tuple[list[Any], list[Any]]:
-        """Return the least values of all cells, and the largest: of a number, a date or a time."""
-        first, last = (self._written(end, np.zeros(end.size, dtype=bool)) for end in self._cells(None))
-        return first.to_pylist(), last.to_pylist()
+        """Return the least values of all cells, and the largest, as rows are numbered; of what has an order."""
+        first, last = self._cells(None)
+        if not self.domain.float:  # whose cells are powers of two wide, by which doubles divide exactly
+            first[1:] = [self._begin(cell, int(begin)) for cell, begin in enumerate(first[1:], 1)]
+            last[:-1] = first[1:] - 1
+        ends = (self._written(end, np.zeros(end.size, dtype=bool)) for end in (first, last))
+        low, high = (end.to_pylist() for end in ends)
+        return low, high
+
+    def _begin(self, cell: int, exact: int) -> int:
+        """The first fine step of a cell as the engine finds it, near the exact one."""
+        assert self.grid is not None
+        fine = self._fine
+
+        def reached(steps: int) -> bool:
+            return self._cell(steps * fine) >= cell
+
+        if reached(exact) and not reached(exact - 1):
+            return exact
+        half = int(self.grid.step / fine) // 2
+        near = range(exact - half, exact + half + 1)
+        return near[bisect_left(near, True, key=reached)]
 
     def allowed(self, wanted: Any) -> tuple[NDArray[np.bool_], Within]:
         """Return which numbers stand for what is wanted, and between which ends values are then drawn.
@@ -203,17 +223,30 @@ class Code:
         found, within = self.allowed(wanted)
         if within is None:
             return found
-        low, high = self._on_steps(within)
-        if low > high:
-            return np.zeros_like(found)
-        before, behind = self.beside(low, -1), self.beside(high, 1)
-        least, most = self.domain.ends  # what is beyond them is clipped to them
-        if (low > least and self._cell(before) == self._cell(low)) or (
-            high < most and self._cell(behind) == self._cell(high)
-        ):
+        touched, inside = self.cells_within(*within)
+        if touched != inside:
             return None
         numbers = np.arange(self.size)
-        return np.asarray((numbers >= self._cell(low)) & (numbers <= self._cell(high)) & (numbers < self.known))
+        return np.asarray((numbers >= touched.start) & (numbers < touched.stop))
+
+    def cells_within(self, low: Any, high: Any) -> tuple[range, range]:
+        """Return the cells that values between two ends are in, and those of them that hold no others.
+
+        Both are as the engine numbers rows, whose doubles put a value on a border into the cell on either side.
+
+        Example:
+            >>> age = Code.of("age", Domain("number", lower=0, upper=99, required=True), cells=10)
+            >>> age.cells_within(5, 99), age.cells_within(7, 99)
+            ((range(1, 10), range(1, 10)), (range(1, 10), range(2, 10)))
+        """
+        low, high = self._on_steps((self.domain.measure(low), self.domain.measure(high)))
+        if low > high:
+            return range(0), range(0)
+        first, last = self._cell(low), self._cell(high)
+        least, most = self.domain.ends  # what is beyond them is clipped to them
+        others_first = low > least and self._cell(self.beside(low, -1)) == first
+        others_last = high < most and self._cell(self.beside(high, 1)) == last
+        return range(first, last + 1), range(first + others_first, last + 1 - others_last)
 
     def beside(self, value: Fraction, way: int) -> Fraction:
         """Return the next value that a number, a date or a time can have: the next larger one for 1, smaller for -1.
