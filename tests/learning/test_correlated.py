@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -36,12 +36,12 @@ def patterns(steps: int, apart: int, most: int) -> Iterator[tuple[int, ...]]:
     """All sets of steps that one person may be in: `apart` from each other, `most` of them."""
     for count in range(1, most + 1):
         for chosen in combinations(range(steps), count):
-            if all(later - earlier >= apart for earlier, later in zip(chosen, chosen[1:], strict=False)):
+            if all(later - earlier >= apart for earlier, later in pairwise(chosen)):
                 yield chosen
 
 
 def farthest(noise: BandedNoise, apart: int, most: int) -> float:
-    """The squared sensitivity by trying every pattern with every sign: ‖Mu‖² is convex, so its corners have the most."""
+    """The squared sensitivity by trying every pattern with every sign: ‖Mu‖² is convex, so largest in a corner."""
     squares = matrix(noise).T @ matrix(noise)
     return max(
         float(np.array(signs) @ squares[np.ix_(chosen, chosen)] @ np.array(signs))
@@ -121,7 +121,8 @@ class TestStream:
     @settings(deadline=None)
     @given(st.integers(1, 4), st.integers(1, 6))
     def test_asks_for_noise_once_a_step_and_only_when_it_is_due(self, bands: int, extra: int) -> None:
-        steps, asked = bands + extra, []
+        steps = bands + extra
+        asked: list[int] = []
 
         def drawn() -> Iterator[Floats]:
             while True:
@@ -195,9 +196,9 @@ class TestError:
 
     @pytest.mark.parametrize("steps", [2, 8, 40])
     def test_without_bands_is_near_the_best_of_all_factorisations(self, steps: int) -> None:
-        """At least the optimum, found by another method with a certificate, and at most 3 % over it."""
+        """At least the optimum, which another method bounds from below, and at most 4 % over it."""
         best = optimum(steps)
-        assert best * (1 - 1e-9) <= BandedNoise.best(steps, steps).error <= 1.03 * best
+        assert best * (1 - 1e-9) <= BandedNoise.best(steps, steps).error <= 1.04 * best
 
     def test_falls_with_every_band(self) -> None:
         ratios = [BandedNoise.best(bands, 200).ratio for bands in (1, 2, 3, 4, 6, 8, 16, 32, 64)]
@@ -259,15 +260,16 @@ class TestPoisson:
 
     @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
     def test_holds_for_gradients_that_depend_on_what_was_released(self, epsilon: float) -> None:
-        """Three steps of two bands by numerical integration: 3 % of slack for the grid, both orders."""
+        """Three steps of two bands by numerical integration, in both orders."""
         own, others = (lambda a, b: np.tanh(a + b)), (lambda a: -np.cos(2 * a))
         event = PoissonSampled(Gaussian(1.2), 0.3) * 2
         for order in densities(own, others), densities(own, others)[::-1]:
             assert hockey_stick(*order, epsilon) <= 1.001 * event.delta(epsilon).upper
 
     def test_is_exact_for_gradients_of_full_length(self) -> None:
+        """But for the last column, of which the third step cuts the second row off: its norm is 0.8."""
         full = densities(lambda a, b: 1.0, lambda a: 0.0)
-        event = PoissonSampled(Gaussian(1.2), 0.3) * 2
+        event = PoissonSampled(Gaussian(1.2), 0.3) + PoissonSampled(Gaussian(1.2 / 0.8), 0.3)
         for epsilon in (0.0, 0.3, 1.0):
             worse = max(hockey_stick(*full, epsilon), hockey_stick(*full[::-1], epsilon))
             assert worse == pytest.approx(event.delta(epsilon).upper, rel=1e-3)
@@ -310,7 +312,8 @@ def moments(sigma: float, rate: float, times: int, delta: float) -> float:
     return float(min(bounds))
 
 
-Own, Others = Callable[[Floats, Floats], Floats | float], Callable[[Floats], Floats | float]
+Own = Callable[[Floats, Floats], Floats | float]
+Others = Callable[[Floats], Floats | float]
 SIDE = np.linspace(-7.0, 9.0, 161)
 
 
@@ -337,7 +340,7 @@ def densities(own: Own, others: Others, group: bool = True) -> tuple[Floats, Flo
 
 
 def bell(distance: Floats) -> Floats:
-    return np.exp(-((distance / 1.2) ** 2) / 2) / (1.2 * np.sqrt(2 * np.pi))
+    return np.asarray(np.exp(-((distance / 1.2) ** 2) / 2) / (1.2 * np.sqrt(2 * np.pi)), np.float64)
 
 
 def hockey_stick(upper: Floats, lower: Floats, epsilon: float) -> float:
@@ -346,7 +349,7 @@ def hockey_stick(upper: Floats, lower: Floats, epsilon: float) -> float:
 
 class TestPasses:
     def test_is_gaussian_noise_with_the_sensitivity_of_brute_force(self) -> None:
-        """Twelve steps in passes of four: the worst pattern is found by trying, and replaced people move twice as far."""
+        """Twelve steps in passes of four: the worst pattern is found by trying, and to replace counts twice."""
         noise = BandedNoise((4, 3, 2), steps=12)
         squared = farthest(noise, apart=4, most=3)
         multiplier = 3.0 * np.sqrt(noise.norm_squared)  # the standard deviation of z, for a sensitivity of 1

@@ -1,8 +1,8 @@
 """Noise that is correlated over steps, so that running sums of gradients have less of it (decision 0034).
 
-With x_t the clipped sum of step t, what is released is y_t = m_0 x_t + m_1 x_{t-1} + ... + m_{b-1} x_{t-b+1} + z_t, with
-independent noise z_t; in matrices, y = Mx + z with M lower triangular, banded and Toeplitz. That alone has to be private.
-Who trains wants M⁻¹y = x + M⁻¹z, which is post-processing: x_t is seen under noise that later steps take back in part.
+With x_t the clipped sum of step t, what is released is y_t = m_0 x_t + m_1 x_{t-1} + ... + m_{b-1} x_{t-b+1} + z_t,
+where the noise z_t is independent; in matrices, y = Mx + z with M lower triangular, banded and Toeplitz. That alone has
+to be private. Training uses M⁻¹y = x + M⁻¹z, which is post-processing: later steps take back part of the noise.
 
 The m_i are whole numbers. So on a grid of whole numbers Mx is exact, and what one person does to it is known exactly.
 """
@@ -47,8 +47,8 @@ class BandedNoise:
     Privacy: a step of one person moves y in the next b rows and in no others, by at most √(Σ m_i²) times what it moves
     the sum by. Participations that are at least b steps apart move different rows, so k of them have the ℓ2 sensitivity
     √k √(Σ m_i²), whatever the gradients are; it is reached where k columns fit. Both ways of choosing who is in a step
-    that `poisson_event` and `passes_event` are about keep people that far apart. Decision 0034 has the proofs, also that
-    gradients may depend on all that was released before.
+    that `poisson_event` and `passes_event` are about keep people that far apart. Decision 0034 has the proofs, also for
+    gradients that depend on all that was released before.
 
     Example:
         >>> noise = BandedNoise.best(bands=16, steps=1000)
@@ -245,15 +245,14 @@ class Stream(Iterator[Vector]):
 
     Args:
         noise: How it is correlated.
-        drawn: The independent noise, as `mechanisms` draws it, with `BandedNoise.variance`; it is asked for when needed.
+        drawn: The independent noise, of variance `BandedNoise.variance`; it is asked for when it is due.
 
     Whole numbers stay whole numbers: w_t = ⌊(z_t - Σ_{i≥1} m_i w_{t-i})/m_0 + ½⌋. Adding x_t, a whole number, before or
     after such a rounding is the same, so x_t + w_t is a function of y_1, ..., y_t alone: no rounding is left out of the
     proof (decision 0034). Of floats this is true up to their rounding only.
 
-    `bands - 1` vectors are kept. They are never saved, since with x_t + w_t they tell x_t: after a resumption a new stream
-    begins with new noise, and no step of the old one goes on. That costs accuracy, and no privacy beyond the steps that
-    are made again.
+    `bands - 1` vectors are kept. They are never saved, since they and x_t + w_t together tell x_t: after a resumption a
+    new stream begins, with new noise. That costs accuracy, and no privacy beyond that of the steps that are made again.
 
     Privacy: post-processing of y, where the noise is new in every step and the variance is that of `variance`.
 
@@ -319,7 +318,7 @@ def _squared_error(shape: Floats, steps: int) -> float:
 
 
 def _logarithm_and_gradient(free: Floats, steps: int) -> tuple[float, Floats]:
-    """ln of the squared error times steps, and its gradient: that of AC⁻¹ by c_i is -AC⁻² moved down by i."""
+    """The logarithm of steps · squared error, with its gradient: that of AC⁻¹ by c_i is -AC⁻² moved down by i."""
     shape = np.concatenate([[1.0], free])
     with np.errstate(over="ignore", invalid="ignore"):  # of correlations that explode
         sums = np.cumsum(_inverse(shape, np.eye(1, steps)[0]))
