@@ -387,3 +387,15 @@ class TestRefusals:
     def test_of_steps_outside_the_run(self, first: int, last: int) -> None:
         with pytest.raises(InvalidArgument):
             BandedNoise.best(2, 10).poisson_event(1.0, 100, 10, first=first, last=last)
+
+    @pytest.mark.parametrize("multiplier", [0.0, -1.0, float("nan"), "1"])
+    def test_of_what_is_no_noise(self, multiplier: float) -> None:
+        noise = BandedNoise.best(2, 10)
+        for refused in (
+            lambda: noise.poisson_event(multiplier, 100, 10),
+            lambda: noise.passes_event(multiplier, 100, 10),
+            lambda: noise.variance(multiplier, 1),
+            lambda: noise.variance(1.0, multiplier),
+        ):
+            with pytest.raises(InvalidArgument):
+                refused()

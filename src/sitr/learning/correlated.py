@@ -101,7 +101,7 @@ class BandedNoise:
         """Σ m_i², exactly: the squared norm of the first column of M, and no other has a larger one."""
         return sum(one * one for one in self.coefficients)
 
-    def variance(self, noise_multiplier: float, sensitivity: Fraction | int) -> Fraction:
+    def variance(self, noise_multiplier: float, sensitivity: Fraction | float) -> Fraction:
         """Return the variance that each coordinate of z needs, exactly.
 
         Args:
@@ -115,7 +115,8 @@ class BandedNoise:
             Fraction(32768000, 1)
         """
         multiplier = Fraction(_validate.real("noise_multiplier", noise_multiplier, 0, 1e12, open_low=True))
-        return (multiplier * sensitivity) ** 2 * self.norm_squared
+        _validate.real("sensitivity", sensitivity, 0, 1e15, open_low=True)
+        return (multiplier * Fraction(sensitivity)) ** 2 * self.norm_squared
 
     @property
     def error(self) -> float:
@@ -232,7 +233,8 @@ class BandedNoise:
                 why="one person would be in two steps that the noise connects, and move the release further.",
                 do=f"use {period} bands at most, or smaller batches.",
             )
-        step = Gaussian(noise_multiplier / 2, adjacency="replace_one")
+        half = _validate.real("noise_multiplier", noise_multiplier, 0, 1e12, open_low=True) / 2
+        step = Gaussian(half, adjacency="replace_one")
         return ShuffledEpochs(step, -(-self._length(first, last) // period))
 
     def _length(self, first: int, last: int | None) -> int:
