@@ -159,7 +159,8 @@ class TrainingPlan:
             step: Event = PoissonSampled(Gaussian(self.noise_multiplier), at_least(self.rate))
         else:
             step = Gaussian(self.noise_multiplier / 2, adjacency="replace_one")
-        return step + ApproximateDP(0.0, OUTSIDE) if self.noise == "exact" else step
+        # What is measured beside gradients has exact noise always.
+        return step + ApproximateDP(0.0, OUTSIDE) if self.noise == "exact" or self.measured else step
 
     def epsilon(self, delta: float | None = None) -> Bracket:
         """Return the ε of the whole run.
@@ -169,6 +170,11 @@ class TrainingPlan:
             True
         """
         return self.event.epsilon(self.delta if delta is None else delta)
+
+    @property
+    def measured(self) -> int:
+        """How many numbers a step measures beside the gradients."""
+        return (self.clipping == "adaptive") + (self.loss_bound is not None)
 
     @property
     def beside_multiplier(self) -> float:
@@ -181,10 +187,9 @@ class TrainingPlan:
 
         The parts of one Gaussian vector add up as 1/σ² = Σ 1/σ_i² (THEORY 2.3; Andrew et al. 2021).
         """
-        measured = (self.clipping == "adaptive") + (self.loss_bound is not None)
-        if not measured:
+        if not self.measured:
             return self.noise_multiplier
-        share = measured * (self.noise_multiplier / self.beside_multiplier) ** 2
+        share = self.measured * (self.noise_multiplier / self.beside_multiplier) ** 2
         return self.noise_multiplier / math.sqrt(1 - share) * (1 + 2.0**-45)
 
     def explain(self) -> str:
@@ -378,9 +383,9 @@ def at_least(rate: Fraction) -> float:
     return near if Fraction(near) >= rate else math.nextafter(near, 1.0)
 
 
-def _whole_epoch(n: int, batch: int, sampling: str) -> int:
-    """A number of steps that any plan may have, before they are solved."""
-    whole = isinstance(n, int) and isinstance(batch, int) and batch > 0 and sampling == "shuffle"
+def _whole_epoch(n: Any, batch: Any, sampling: str) -> int:
+    """A number of steps that such a plan may have, before they are solved; what is wrong is refused by the plan."""
+    whole = sampling == "shuffle" and type(n) is type(batch) is int and batch > 0
     return -(-n // batch) if whole else 1
 
 
