@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
 from sitr.errors import InvalidArgument
-from sitr.learning.noise import CELLS, StepNoise, discrete_variance, in_cells
+from sitr.learning.noise import CELLS, StepNoise, discrete_variance, float_noise_like, in_cells
 from sitr.learning.plan import LEAST_SCALE, SMOOTHING, TrainingPlan, plan
-from sitr.mechanisms.floats import float_noise_like
 from sitr.mechanisms.randomness import SYSTEM, Seeded
 
 FALSE_ALARM = 1e-9
@@ -86,7 +85,7 @@ def test_is_in_fp32_at_least() -> None:
     drawer, _ = noise_of("float")
     with pytest.raises(InvalidArgument, match="less than fp32"):
         drawer.on_sums({"w": torch.zeros(3, dtype=torch.bfloat16)})
-    found = float_noise_like(torch.zeros(4096, dtype=torch.bfloat16), 1.0, SYSTEM)
+    found = float_noise_like(torch.zeros(4096, dtype=torch.bfloat16), SYSTEM)
     assert found.unique().numel() > 4000
     exact, sums = noise_of("exact")
     assert {one.dtype for one in exact.on_sums(sums).values()} == {torch.float64}

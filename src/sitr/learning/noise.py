@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InvalidArgument
-from ..mechanisms.floats import float_noise_like
+from ..mechanisms.floats import device_key, float_normals
 from ..mechanisms.randomness import SYSTEM, Source
 from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussian
 from .plan import LEAST_SCALE, MOST_CELLS, SMOOTHING, TrainingPlan
@@ -84,7 +84,7 @@ class StepNoise:
         if self.grid is None:
             if not total.dtype.is_floating_point or total.dtype.itemsize < 4:
                 raise InvalidArgument(f"gradients were summed in {total.dtype}, which holds less than fp32.")
-            return total + float_noise_like(total, self.scale, self.source)
+            return total + float_noise_like(total, self.source) * self.scale
         if total.dtype != torch.int64:
             raise InvalidArgument(f"exact sums are whole numbers, and these are {total.dtype}.")
         drawn = discrete_gaussian(self.variance, total.numel(), self.source)
@@ -94,6 +94,25 @@ class StepNoise:
         """Return a number that is measured beside gradients, of 1024 grid steps an example, with noise, in examples."""
         variance = discrete_variance(self.plan.beside_multiplier, Fraction(CELLS))
         return (cells + int(discrete_gaussian(variance, 1, self.source)[0])) / CELLS
+
+
+def float_noise_like(total: Tensor, source: Source) -> Tensor:
+    """Return independent N(0, 1) for each number of a tensor, on its device and at least in fp32.
+
+    A device draws for itself, keyed anew for every call. On a CPU torch would keep 32 bits of the key, which can be tried
+    out one by one, so its own generator is not used there.
+
+    Example:
+        >>> float_noise_like(torch.zeros(3, dtype=torch.bfloat16), SYSTEM).dtype
+        torch.float32
+    """
+    kind = torch.float64 if total.dtype == torch.float64 else torch.float32
+    if total.device.type == "cpu":
+        drawn = float_normals(total.numel(), source, double=kind == torch.float64)
+        return torch.from_numpy(drawn).view(total.shape)
+    generator = torch.Generator(device=total.device)
+    generator.manual_seed(device_key(source))
+    return torch.randn(total.shape, generator=generator, device=total.device, dtype=kind)
 
 
 def discrete_variance(multiplier: float, cells: Fraction) -> Variance:
