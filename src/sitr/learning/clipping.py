@@ -38,12 +38,14 @@ class Explanation:
         shape: Its shape.
         rule: How norms are found: "kept", "product", "scatter", "tied", or "-" before the first micro-batch.
         bytes: What the last micro-batch held for it.
+        work: Multiplications that its norms took there.
     """
 
     name: str
     shape: tuple[int, ...]
     rule: str
     bytes: int
+    work: int
 
 
 class Clipper:
@@ -82,7 +84,7 @@ class Clipper:
             raise InvalidArgument("max_grad_norm has to lie between 1e-10 and 1e10.")
         if style not in get_args(Style):
             raise InvalidArgument(f"style={style!r} is none of {', '.join(get_args(Style))}.")
-        if isinstance(model, torch._dynamo.eval_frame.OptimizedModule) or getattr(model, "_compiled_call_impl", None):
+        if any(hasattr(part, "_orig_mod") or part._compiled_call_impl is not None for part in model.modules()):
             raise NotAllowed(
                 "a compiled model cannot be watched.",
                 why="its operations are not seen one by one, so that gradients could go around the clipping.",
@@ -103,14 +105,16 @@ class Clipper:
         self._checked_losses = False
         self._modes: list[Watched | None] = []
         self._busy = False
-        self._last: dict[str, tuple[str, int]] = {}
+        self._last: dict[str, tuple[str, int, int]] = {}
         self.clear()
 
     def __enter__(self) -> Clipper:
         self.attach()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.detach()
 
     def attach(self) -> None:
@@ -171,7 +175,7 @@ class Clipper:
     def explain(self) -> list[Explanation]:
         """Say for each parameter how its gradients were clipped in the last micro-batch."""
         return [
-            Explanation(name, tuple(p.shape), *self._last.get(name, ("-", 0))) for name, p in self.parameters.items()
+            Explanation(name, tuple(p.shape), *self._last.get(name, ("-", 0, 0))) for name, p in self.parameters.items()
         ]
 
     def backward(self, losses: Tensor) -> None:
@@ -282,7 +286,9 @@ class Clipper:
             for gradient, (_, owner) in zip(found, owned, strict=True):
                 if gradient is None:
                     continue
-                moved = (owner.split(gradient, len(losses)) != 0).flatten(1).any(1)
+                # 0 times somebody's infinite derivative is NaN, which says nothing about a dependence.
+                moved = ((gradient != 0) & ~gradient.isnan()).float()
+                moved = owner.split(moved, len(losses)).flatten(1).any(1)
                 moved[person] = False
                 if bool(moved.any()):
                     raise NotAllowed(
@@ -314,7 +320,7 @@ class Clipper:
             factors = dict.fromkeys(pieces, shared)
         for name, piece in pieces.items():
             piece.add(self._totals[name], factors[name])
-            self._last[name] = (type(piece).__name__.lower(), 4 * piece.numbers())
+            self._last[name] = (type(piece).__name__.lower(), 4 * piece.numbers(), piece.work())
 
     def _factors(self, norms: Tensor, slack: Tensor | float, limit: float) -> Tensor:
         """Return what each person's gradient is multiplied by: the result has norm at most `limit`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from collections.abc import Callable
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -13,19 +13,7 @@ MOST_GROUPS = 32
 FEWEST_CHANNELS = 4  # of a group: a group of one number would be normalised to nothing
 
 
-class Fixed(NamedTuple):
-    """A model that treats each example by itself.
-
-    Attributes:
-        model: A copy with other layers where that was needed; everything else is equal.
-        changes: What was replaced, in words.
-    """
-
-    model: nn.Module
-    changes: tuple[str, ...]
-
-
-def fix(model: nn.Module) -> Fixed:
+def fix(model: nn.Module, *, tell: Callable[[str], object] = print) -> nn.Module:
     """Replace layers that mix people: batch normalisation by group normalisation, with the same scales and shifts.
 
     The model given is left as it is. Running statistics are dropped: they came from data. A model that was trained with
@@ -33,16 +21,18 @@ def fix(model: nn.Module) -> Fixed:
 
     Args:
         model: Any model.
+        tell: Is told of each layer that was replaced.
+
+    Returns:
+        A copy with other layers where that was needed; everything else is equal.
 
     Privacy: none by itself; a `Clipper` refuses models that mix people (THEORY 7.3), and takes fixed ones.
 
     Example:
-        >>> model, changes = fix(nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16)))
-        >>> print(changes[0])
+        >>> model = fix(nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16)))
         1: BatchNorm2d(16) became GroupNorm of 4 groups
     """
     fixed = copy.deepcopy(model)
-    changes: list[str] = []
     made: dict[int, nn.Module] = {}
     for name, module in list(fixed.named_modules(remove_duplicate=False)):
         if id(module) not in made:
@@ -50,12 +40,12 @@ def fix(model: nn.Module) -> Fixed:
             if new is None:
                 continue
             made[id(module)] = new
-            changes.append(f"{name or 'the model'}: {change}")
+            tell(f"{name or 'the model'}: {change}")
         if not name:
-            return Fixed(made[id(module)], tuple(changes))
+            return made[id(module)]
         parent, _, last = name.rpartition(".")
         setattr(fixed.get_submodule(parent), last, made[id(module)])
-    return Fixed(fixed, tuple(changes))
+    return fixed
 
 
 def groups_of(channels: int) -> int:

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from ..errors import NotAllowed
 from .pieces import Applied, Kept, Piece
 from .rules import COMPOSITES, RULES
-from .rules.expansion import expanded
+from .rules.expansion import expanded, quiet
 from .watch import Call, Function, Step, Token, name_of, replaced, tensors
 
 Receive = Callable[[Tensor], list[tuple[Tensor, Piece]]]
@@ -39,10 +39,14 @@ class Book:
 
     def __init__(self) -> None:
         self.pieces: list[tuple[Tensor, Piece]] = []
-        self.copies: dict[int, Tensor] = {}  # of parameters, by the id of the parameter: the leaves of all that is like one
+        self.copies: dict[
+            int, Tensor
+        ] = {}  # of parameters, by the id of the parameter: the leaves of all that is like one
         self.names: dict[int, str] = {}  # of those copies
         self.transposed: dict[int, Tensor] = {}  # by the id of a transposed matrix, what it was made of
-        self.expanded: list[tuple[Tensor, Tensor]] = []  # what is like a parameter, and a leaf with a copy for each person
+        self.expanded: list[
+            tuple[Tensor, Tensor]
+        ] = []  # what is like a parameter, and a leaf with a copy for each person
         self.rules: dict[str, str] = {}
         self.pulling = self.muted = False
         self._held: list[Tensor] = []
@@ -82,13 +86,9 @@ class Book:
         if made:
             self.pulling = True
             leaves = list(self.copies.values())
-            pulled = torch.autograd.grad(
-                [like for like, _ in made.values()],
-                leaves,
-                [total for _, total in made.values()],
-                is_grads_batched=True,
-                allow_unused=True,
-            )
+            likes, totals = zip(*made.values(), strict=True)
+            with quiet():
+                pulled = torch.autograd.grad(likes, leaves, totals, is_grads_batched=True, allow_unused=True)
             for leaf, gradient in zip(leaves, pulled, strict=True):
                 if gradient is not None:
                     found.setdefault(self.names[id(leaf)], []).append(Kept(gradient))
@@ -159,7 +159,9 @@ class Watched(TorchFunctionMode):
         before = [x._version for x in self.book.copies.values()]
         out = func(*args, **kwargs)
         if before != [x._version for x in self.book.copies.values()]:
-            raise NotAllowed(f"{name_of(func)} changes a parameter inside forward.", do="leave parameters to the optimizer.")
+            raise NotAllowed(
+                f"{name_of(func)} changes a parameter inside forward.", do="leave parameters to the optimizer."
+            )
         results = [x for x in tensors(out) if x.requires_grad]
         if step is None and results:
             raise self._other(func)
@@ -186,7 +188,9 @@ class Watched(TorchFunctionMode):
         if found is None and not _only_looks(func) and not self._probed:
             self._probed = True
             steps = self._probe()
-            if [(s.func, s.origins) for s in steps[: self._place]] == [(s.func, s.origins) for s in self.steps[: self._place]]:
+            if [(s.func, s.origins) for s in steps[: self._place]] == [
+                (s.func, s.origins) for s in self.steps[: self._place]
+            ]:
                 self.steps = steps
                 found = self._next(func, given, origins)
         return found

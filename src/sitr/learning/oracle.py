@@ -29,7 +29,10 @@ def gradients_by_loop(model: nn.Module, losses: Losses) -> dict[str, Tensor]:
         each = torch.autograd.grad(value, list(named.values()), retain_graph=True, allow_unused=True)
         for (name, p), gradient in zip(named.items(), each, strict=True):
             found[name].append(torch.zeros_like(p) if gradient is None else gradient)
-    return {name: torch.stack(each) if each else named[name].new_zeros(0, *named[name].shape) for name, each in found.items()}
+    return {
+        name: torch.stack(each) if each else named[name].new_zeros(0, *named[name].shape)
+        for name, each in found.items()
+    }
 
 
 def clipped_by_loop(gradients: dict[str, Tensor], max_grad_norm: float, style: str = "flat") -> dict[str, Tensor]:
@@ -39,7 +42,7 @@ def clipped_by_loop(gradients: dict[str, Tensor], max_grad_norm: float, style: s
         >>> clipped_by_loop({"w": torch.tensor([[3.0, 4.0], [0.0, 0.5]])}, 1.0)["w"]
         tensor([0.6, 1.3])
     """
-    squares = {name: g.double().flatten(1).square().sum(1) for name, g in gradients.items()}
+    squares = {name: g.double().reshape(len(g), -1).square().sum(1) for name, g in gradients.items()}
     whole = torch.stack(list(squares.values())).sum(0).sqrt()
     found = {}
     for name, g in gradients.items():

@@ -16,12 +16,14 @@ from torch import Tensor
 
 UNIT = 2.0**-24  # half the distance of float32 numbers at 1
 FACTOR_BITS = 18  # of the inputs of a product of whole numbers
-SUM_BITS = 40  # the clipping bound in fine steps: a person's contribution is a vector of whole numbers of this size
+SUM_BITS = 42  # the clipping bound in fine steps: a person's contribution is a vector of whole numbers of this size
 SPREAD_BITS = 4  # a person's product may be cancelled by so many bits
 PEOPLE_AT_ONCE = 2 ** (53 - SUM_BITS - SPREAD_BITS)  # so that float64 adds their whole numbers without rounding
 FEW_POSITIONS = 16  # up to here one product in float64 costs less than rounding each person's gradient
 SMALLEST = 1e-30  # what underflow may hide of a square
-READING = 10.0  # multiplications that take as long as reading and writing one number of a kept gradient (measured: 0031)
+READING = (
+    10.0  # multiplications that take as long as reading and writing one number of a kept gradient (measured: 0031)
+)
 HEAVIEST = 4.0  # a kept gradient holds at most so many times what the Gram matrices are made of
 CACHED = 1 << 18  # numbers that stay in a cache while they are rounded and added
 
@@ -48,6 +50,9 @@ class Piece(Protocol):
     def numbers(self) -> int:
         """Return how many numbers are held."""
 
+    def work(self) -> int:
+        """Return how many multiplications the norms took: what clipping costs beside an ordinary gradient."""
+
 
 def gamma(terms: float) -> float:
     """Bound the relative error of a float32 sum of so many products, in any order: nu/(1 - nu)."""
@@ -61,7 +66,7 @@ def in_single(x: Tensor) -> Tensor:
 
 def norms(x: Tensor) -> Tensor:
     """Return the norm over all but the first dimension, accumulated in float64."""
-    flat = x.flatten(1)
+    flat = x.reshape(len(x), -1)
     return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) + math.sqrt(SMALLEST * max(1, flat.shape[1]))
 
 
@@ -69,7 +74,9 @@ def usable(factors: Tensor, x: Tensor) -> Tensor:
     """Return x with nothing of people whose factor is 0, since 0·inf is not 0."""
     if bool(factors.all()):
         return x
-    return torch.where((factors != 0).view(-1, *[1] * (x.dim() - 1)), x, torch.zeros((), dtype=x.dtype, device=x.device))
+    return torch.where(
+        (factors != 0).view(-1, *[1] * (x.dim() - 1)), x, torch.zeros((), dtype=x.dtype, device=x.device)
+    )
 
 
 @dataclass
@@ -94,6 +101,9 @@ class Kept:
         return self.gradients
 
     def numbers(self) -> int:  # noqa: D102
+        return self.gradients.numel()
+
+    def work(self) -> int:  # noqa: D102
         return self.gradients.numel()
 
 
@@ -130,7 +140,9 @@ class Product:
         integral: The sum may be one product of whole numbers, where that is cheaper.
     """
 
-    def __init__(self, inputs: Tensor, outputs: Tensor, shape: torch.Size | None = None, *, whole: bool, integral: bool = True) -> None:
+    def __init__(
+        self, inputs: Tensor, outputs: Tensor, shape: torch.Size | None = None, *, whole: bool, integral: bool = True
+    ) -> None:
         self.inputs, self.outputs, self.whole = inputs, outputs, whole
         self.rows, self.columns = outputs.shape[2], inputs.shape[2]
         self.shape = shape or torch.Size((self.rows, self.columns))
@@ -155,8 +167,10 @@ class Product:
         if self.inputs.shape[1] == 1:
             found = self.spread
         else:
-            error = gamma(self.rows + self.columns + 4)
-            squares = self._gram(self.inputs).mul_(self._gram(self.outputs)).sum((1, 2), dtype=torch.float64)
+            double = self.inputs.dtype == torch.float64
+            error = gamma(self.rows + self.columns + 4) * (2.0**-28 if double else 1.0)
+            outputs = self.outputs.double() if double else self.outputs
+            squares = _gram(self.inputs).mul_(_gram(outputs)).sum((1, 2), dtype=torch.float64)
             found = (squares.clamp_min(0) + error * self.spread.square()).sqrt()
         if self.integral:
             # also: no partial sum beyond 2^SPREAD_BITS times the bound
@@ -172,10 +186,6 @@ class Product:
 
     def bound(self) -> Tensor:  # noqa: D102
         return self.norm() + self.rounding()
-
-    def _gram(self, x: Tensor) -> Tensor:
-        x = x.float() if x.dtype == torch.float64 and self.outputs.dtype == torch.float32 else x
-        return torch.bmm(x, x.transpose(1, 2))
 
     def slack(self) -> Tensor | float:  # noqa: D102
         if not self.integral:
@@ -212,6 +222,13 @@ class Product:
 
     def numbers(self) -> int:  # noqa: D102
         return self.inputs.numel() + self.outputs.numel()
+
+    def work(self) -> int:  # noqa: D102
+        return len(self.inputs) * self.inputs.shape[1] ** 2 * (self.rows + self.columns)
+
+
+def _gram(x: Tensor) -> Tensor:
+    return torch.bmm(x, x.transpose(1, 2))
 
 
 class Scatter:
@@ -256,6 +273,9 @@ class Scatter:
     def numbers(self) -> int:  # noqa: D102
         return self.rows.numel() + self.gradients.numel()
 
+    def work(self) -> int:  # noqa: D102
+        return self.gradients.numel()
+
 
 @dataclass
 class Tied:
@@ -292,6 +312,9 @@ class Tied:
 
     def numbers(self) -> int:  # noqa: D102
         return self.table.numbers() + self.matrix.numbers()
+
+    def work(self) -> int:  # noqa: D102
+        return self.table.work() + self.matrix.work() + self.matrix.inputs.numel() * self.table.rows.shape[1]
 
 
 @dataclass
@@ -332,6 +355,9 @@ class Applied:
     def numbers(self) -> int:  # noqa: D102
         return self.inputs.numel() + self.outputs.numel()
 
+    def work(self) -> int:  # noqa: D102
+        return self.settle().work()
+
     def transposed(self) -> Applied:
         """Return the gradient of the transposed matrix."""
         return Applied(self.outputs, self.inputs, self.shape[::-1], self.whole)
@@ -359,7 +385,11 @@ def combine(pieces: list[Piece]) -> Piece:
         inputs = torch.cat([piece.inputs for piece in applied], 1) if applied[1:] else first.inputs
         outputs = torch.cat([piece.outputs for piece in applied], 1) if applied[1:] else first.outputs
         joined = Applied(inputs, outputs, first.shape, first.whole)
-        if len(others) == 1 and isinstance(others[0], Scatter) and others[0].shape == outputs.shape[2:] + inputs.shape[2:]:
+        if (
+            len(others) == 1
+            and isinstance(others[0], Scatter)
+            and others[0].shape == outputs.shape[2:] + inputs.shape[2:]
+        ):
             return Tied(others[0], Product(inputs, outputs, whole=first.whole, integral=False))
         others.append(joined.settle() if not others else joined)
     if len(others) == 1:

@@ -37,7 +37,9 @@ class Inputs:
         for x in tensors(args, kwargs):
             if x.dim():
                 return cls(args, kwargs, len(x))
-        raise InvalidArgument("the model is called with no tensor of people's rows.", do="pass a batch as first argument.")
+        raise InvalidArgument(
+            "the model is called with no tensor of people's rows.", do="pass a batch as first argument."
+        )
 
     def _mapped(self, new: Callable[[Tensor], Tensor]) -> Inputs:
         def rows(x: Tensor) -> Tensor:

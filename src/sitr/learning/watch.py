@@ -127,7 +127,9 @@ class Observer(TorchFunctionMode):
         given = list(tensors(args, kwargs))
         origins = tuple(self._origin(x) for x in given)
         seen = any(origins) and torch.is_grad_enabled()
-        values = tuple(None if isinstance(o, str) else x.detach().clone() for x, o in zip(given, origins)) if seen else ()
+        values = (
+            tuple(None if isinstance(o, str) else x.detach().clone() for x, o in zip(given, origins)) if seen else ()
+        )
         out = func(*args, **kwargs)
         results = [x for x in tensors(out) if x.requires_grad] if seen else []
         if results:

@@ -17,6 +17,7 @@ RULES = {
 }
 
 COMPOSITES = {
+    **linear.COMPOSITES,
     **attention.COMPOSITES,
     **recurrent.COMPOSITES,
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -25,7 +28,9 @@ def expanded(call: Call, leaves: list[tuple[Tensor, Tensor]]) -> Any:
     """
     name = getattr(call.step.func, "__name__", "")
     if name.startswith("__i") or name == "__setitem__" or (name.endswith("_") and not name.endswith("__")):
-        raise NotAllowed(f"{name_of(call.step.func)} works in place, with {call.step.names()}.", do="use the one that does not.")
+        raise NotAllowed(
+            f"{name_of(call.step.func)} works in place, with {call.step.names()}.", do="use the one that does not."
+        )
     results = call.step.results or ()
     if len(results) != 1 or results[0] is None:
         raise NotAllowed(
@@ -60,8 +65,17 @@ def expanded(call: Call, leaves: list[tuple[Tensor, Tensor]]) -> Any:
         filled, named = replaced((args, kwargs), lambda x: own[places[id(x)]])
         return call.step.func(*filled, **named)
 
-    out = torch.func.vmap(for_one, in_dims=tuple(dims), randomness="different")(*inputs)
+    with quiet():
+        out = torch.func.vmap(for_one, in_dims=tuple(dims), randomness="different")(*inputs)
     return owner.join(out)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Say nothing of operations that vmap does one by one: they are slow, and right."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="There is a performance drop")
+        yield
 
 
 def _for_one(call: Call, dim: int) -> tuple[Any, Any]:

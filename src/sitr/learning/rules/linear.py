@@ -47,7 +47,14 @@ def addmm(call: Call) -> tuple[Tensor, Receive] | None:
     bias, x, weight = (call.argument(0, "input"), call.argument(1, "mat1"), call.argument(2, "mat2"))
     owner = call.owners.get(id(x))
     plain = len(call.args) <= 3 and not {"alpha", "beta", "out"} & set(call.kwargs)
-    if not plain or call.like(x) or owner is None or owner.dim != 0 or bias.dim() != 1 or not _constant(call, weight, bias):
+    if (
+        not plain
+        or call.like(x)
+        or owner is None
+        or owner.dim != 0
+        or bias.dim() != 1
+        or not _constant(call, weight, bias)
+    ):
         return None
 
     def receive(gradient: Tensor) -> list[tuple[Tensor, Piece]]:
@@ -74,6 +81,13 @@ def _pieces(
         found.append((bias, Kept(in_single(outputs).sum(1).view(call.people, *bias.shape))))
     return found
 
+
+def bilinear(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Compute what F.bilinear does, as a linear layer on products."""
+    return F.linear((left.unsqueeze(-1) * right.unsqueeze(-2)).flatten(-2), weight.flatten(1), bias)
+
+
+COMPOSITES: dict[Function, Function] = {F.bilinear: bilinear}
 
 RULES: dict[Function, Callable[[Call], tuple[Tensor, Receive] | None]] = {
     F.linear: linear,
