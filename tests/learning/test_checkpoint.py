@@ -217,6 +217,22 @@ class TestResumption:
         last = trained(charged(ledger, tmp_path / "run", made(steps=20), every=10))
         assert last.paid == (Span(0, 20), Span(0, 10), Span(0, 10), Span(0, 10))
 
+    def test_wrong_before_any_noise_it_stays_where_it_was(self, tmp_path: Path, ledger: Ledger) -> None:
+        """What was charged for the resumption is kept for the next one, in this process and in another."""
+        plan = made(batch=40, noise_multiplier=8.0)
+        crashed(charged(ledger, tmp_path / "run", plan), 3)
+        for run in (charged(ledger, tmp_path / "run", plan), charged(ledger, tmp_path / "run", plan)):
+            for _ in range(2):
+                with pytest.raises(ZeroDivisionError):  # noqa: PT012
+                    for step in run.steps(data()):
+                        for _ in step:
+                            1 / 0  # noqa: B018
+            assert run.done == 2
+            assert run.paid == (Span(0, 6), Span(2, 4))
+        states = [line.state for line in ledger.releases()]
+        assert states == ["started", "reserved"]
+        assert trained(charged(ledger, tmp_path / "run", plan)).paid == (Span(0, 6), Span(2, 4))
+
     def test_of_an_old_copy_is_refused(self, tmp_path: Path, ledger: Ledger) -> None:
         crashed(charged(ledger, tmp_path / "run"), 3)
         old = (tmp_path / "run").read_bytes()

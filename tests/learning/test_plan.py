@@ -109,9 +109,9 @@ class TestCost:
         assert made.event.epochs == 3
 
     def test_discrete_noise_passes_for_gaussian_but_for_what_is_charged(self) -> None:
-        """THEORY 3.5, with as many coordinates as may move, in both neighbours of a replacement."""
+        """THEORY 3.5, with as many coordinates as may move by a whole step, where an example is replaced."""
         for scale in (LEAST_SCALE, 1e3, 1e8):
-            assert 2 * MOST_CELLS**2 * discrete_gdp(scale, 1, SMOOTHING)[1] < OUTSIDE
+            assert (2 * MOST_CELLS) ** 2 * discrete_gdp(scale, 1, SMOOTHING)[1] < OUTSIDE
 
     def test_is_the_same_for_float_noise_but_for_a_hair(self) -> None:
         one, other = (plan(**BASE, steps=200, noise_multiplier=2.0, noise=noise) for noise in ("exact", "float"))

@@ -162,6 +162,27 @@ class TestLoop:
             ends.append(trained(attached()).model[0].weight.detach().clone())
         assert not torch.equal(ends[0], ends[1])
 
+    @pytest.mark.parametrize("noise", ["exact", "float"])
+    def test_sums_and_noise_are_wider_than_the_weights(
+        self, drawn: Any, noise: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """T12: weights in bf16, of which gradients take the type behind the noise."""
+        drawn([1, 2, 3])
+        kinds: set[torch.dtype] = set()
+        noisy = run_module.StepNoise.on_sums
+
+        def seen(self: Any, sums: dict[str, Tensor]) -> dict[str, Tensor]:
+            found = noisy(self, sums)
+            kinds.update(one.dtype for one in (*sums.values(), *found.values()))
+            return found
+
+        monkeypatch.setattr(run_module.StepNoise, "on_sums", seen)
+        model = model_and_optimizer()[0].bfloat16()
+        run = attach(model, torch.optim.SGD(model.parameters(), lr=0.1), made(noise=noise))
+        trained(run, (data()[0].bfloat16(), data()[1]))
+        assert kinds == ({torch.int64, torch.float64} if noise == "exact" else {torch.float32})
+        assert {weight.grad.dtype for weight in model.parameters() if weight.grad is not None} == {torch.bfloat16}
+
     def test_is_repeatable_only_where_it_says_so(self) -> None:
         ends = []
         for _ in range(2):
@@ -289,6 +310,10 @@ class TestBadUse:
             with pytest.raises(InvalidArgument, match="in its loop already"):
                 run.steps(data())
             break
+        first, second = run.steps(data()), run.steps(data())
+        next(first)
+        with pytest.raises(InvalidArgument, match="in its loop already"):
+            next(second)
 
     def test_optimizer_has_others(self) -> None:
         model, _ = model_and_optimizer()

@@ -13,7 +13,7 @@ FALSE_ALARM = 1e-9
 @pytest.mark.statistical
 @pytest.mark.parametrize("double", [False, True])
 def test_draws_are_normal_and_those_of_two_calls_independent(double):
-    """Σx² is χ², the mean product of two calls normal with deviation 1/√n, the whole law Kolmogorov's; thirds of 1e-9."""
+    """Σx² is χ², the mean product of two calls normal with deviation 1/√n, the law Kolmogorov's: 1e-9 in all."""
     one, other = (float_normals(100_000, SYSTEM, double=double).astype(np.float64) for _ in range(2))
     assert chi2.ppf(FALSE_ALARM / 6, one.size) < (one**2).sum() < chi2.isf(FALSE_ALARM / 6, one.size)
     assert abs((one * other).mean()) * np.sqrt(one.size) < norm.isf(FALSE_ALARM / 6)

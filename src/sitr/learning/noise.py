@@ -99,8 +99,8 @@ class StepNoise:
 def float_noise_like(total: Tensor, source: Source) -> Tensor:
     """Return independent N(0, 1) for each number of a tensor, on its device and at least in fp32.
 
-    A device draws for itself, keyed anew for every call. On a CPU torch would keep 32 bits of the key, which can be tried
-    out one by one, so its own generator is not used there.
+    A device draws for itself, keyed anew for every call. On a CPU torch would keep 32 bits of the key, which can be
+    tried out one by one, so its own generator is not used there.
 
     Example:
         >>> float_noise_like(torch.zeros(3, dtype=torch.bfloat16), SYSTEM).dtype

@@ -227,8 +227,7 @@ class Run:
         """
         examples = Examples(data, self.plan.n)
         most = None if microbatch is None else _validate.integer("microbatch", microbatch, 1, MOST_MICROBATCH)
-        if self._in_loop:
-            raise InvalidArgument("the run is in its loop already.", do="leave it before you begin another.")
+        self._refuse_second_loop()
         self._refuse_broken()
         self._keep_losses = unsafe_losses
         return self._locked_loop(examples, most, progress)
@@ -241,6 +240,7 @@ class Run:
             yield from self._loop(examples, most, progress)
 
     def _loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
+        self._refuse_second_loop()
         self._in_loop, step = True, None
         try:
             self._begin()
@@ -310,10 +310,12 @@ class Run:
 
     def _leave(self, step: Step | None) -> None:
         """Write down where the loop was left; what was charged and never started is given back."""
-        if self.account is not None and self.account.give_back():
-            self._begun, self._broken = False, ""
-            if self.checkpoint is not None:
-                self.checkpoint.remove()
+        if self.account is not None and not self.account.running:  # no noise was drawn: all is as it was
+            self._broken = ""
+            if self.account.give_back():
+                self._begun = False
+                if self.checkpoint is not None:
+                    self.checkpoint.remove()
             return
         if step is None or self.done == self.plan.steps or self._broken:
             return
@@ -322,6 +324,10 @@ class Run:
         if self.checkpoint is not None:
             # To go on elsewhere costs one step at least, by which the ledger knows of it.
             self._save(until=min(self.done + 1, self.plan.steps))
+
+    def _refuse_second_loop(self) -> None:
+        if self._in_loop:
+            raise InvalidArgument("the run is in its loop already.", do="leave it before you begin another.")
 
     def _refuse_broken(self) -> None:
         if self._broken:
