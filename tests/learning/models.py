@@ -153,7 +153,7 @@ class LoRA(nn.Module):
 
 
 class HFConv1D(nn.Module):
-    """The linear layer of GPT-2 in Hugging Face's library: a transposed weight, and rows of all people in one matrix."""
+    """The linear layer of GPT-2 of Hugging Face: a transposed weight, and all people's rows in one matrix."""
 
     def __init__(self) -> None:
         super().__init__()

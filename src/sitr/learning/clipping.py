@@ -51,8 +51,8 @@ class Explanation:
 class Clipper:
     """Sums of clipped per-sample gradients of a model.
 
-    While attached, the model's forward pass is watched; the model keeps its class, its `state_dict` and its output. Each
-    call of `backward` adds one micro-batch to `sums`; `clear` begins the next step.
+    While attached, the model's forward pass is watched; the model keeps its class, `state_dict` and output. Each call
+    of `backward` adds one micro-batch to `sums`; `clear` begins the next step.
 
     Args:
         model: Its trainable parameters are tracked.
@@ -101,7 +101,9 @@ class Clipper:
         self._limits = self._allowed()
         self._handles: list[RemovableHandle] = []
         self._found: Findings | None = None
-        self._book, self._people, self._outputs = Book(), None, list[list[Tensor]]()
+        self._book = Book()
+        self._people: int | None = None
+        self._outputs: list[list[Tensor]] = []
         self._checked_losses = False
         self._modes: list[Watched | None] = []
         self._busy = False
@@ -225,7 +227,7 @@ class Clipper:
 
             steps = self._found.steps if self._found else ()
             mode = Watched(self._names, self._book, inputs.people, steps, again, whole=self.exact_sums)
-            mode.__enter__()
+            mode.__enter__()  # type: ignore[no-untyped-call]
         self._modes.append(mode)
 
     def _after(self, model: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
@@ -233,7 +235,7 @@ class Clipper:
             return
         mode = self._modes.pop()
         if mode is not None:
-            mode.__exit__(None, None, None)
+            mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._outputs.append(list(tensors(out)))
 
     def _probe(self, inputs: Inputs) -> tuple[Step, ...]:
@@ -264,7 +266,9 @@ class Clipper:
         torch.autograd.backward(losses, torch.ones_like(losses))
         if self._people == 1:
             copies = [c for c in self._book.copies.values() if c.grad is not None]
-            found = {self._book.names[id(c)]: [Kept(c.grad[None])] for c in copies if c.grad is not None}
+            found: dict[str, list[Piece]] = {
+                self._book.names[id(c)]: [Kept(c.grad[None])] for c in copies if c.grad is not None
+            }
         else:
             found = self._book.finish()
         with torch.no_grad():
@@ -282,10 +286,8 @@ class Clipper:
         ]
         for person in (0, len(losses) - 1) if owned else ():
             wanted = [x for x, _ in owned]
-            found = torch.autograd.grad(losses[person], wanted, retain_graph=True, allow_unused=True)
+            found = torch.autograd.grad(losses[person], wanted, retain_graph=True, materialize_grads=True)
             for gradient, (_, owner) in zip(found, owned, strict=True):
-                if gradient is None:
-                    continue
                 # 0 times somebody's infinite derivative is NaN, which says nothing about a dependence.
                 moved = ((gradient != 0) & ~gradient.isnan()).float()
                 moved = owner.split(moved, len(losses)).flatten(1).any(1)

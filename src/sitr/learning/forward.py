@@ -104,8 +104,8 @@ def escaped(name: str) -> NotAllowed:
     return NotAllowed(
         f"a gradient reached the parameter {name!r} in a way that was not seen in the model's forward pass.",
         why="it would not be clipped.",
-        do="use parameters only inside forward of the attached model: no weight decay written into the loss (the optimizer "
-        "has it), no call of a part of the model by itself, no checkpointing, no custom autograd function on a parameter.",
+        do="use parameters only inside forward of the attached model: no weight decay written into the loss (the "
+        "optimizer has it), no call of a part of the model by itself, no checkpointing, no custom autograd function.",
     )
 
 
@@ -226,7 +226,7 @@ class Watched(TorchFunctionMode):
         if out._is_view():
             out = out.clone()
         saved = [(x, x._version) for x in given if id(x) not in likes]
-        tapped: Tensor = Tap.apply(out, self._anchor.to(out.device), lambda g: self._receive(step, saved, receive, g))  # type: ignore[no-untyped-call]
+        tapped: Tensor = Tap.apply(out, self._anchor.to(out.device), lambda g: self._receive(step, saved, receive, g))
         return tapped
 
     def _receive(self, step: Step, saved: list[tuple[Tensor, int]], receive: Receive, gradient: Tensor) -> None:

@@ -22,13 +22,13 @@ def gradients_by_loop(model: nn.Module, losses: Losses) -> dict[str, Tensor]:
         >>> gradients_by_loop(model, lambda m: m(torch.tensor([[3.0, 4.0]]))[:, 0])["weight"]
         tensor([[[3., 4.]]])
     """
-    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    named: dict[str, Tensor] = {name: p for name, p in model.named_parameters() if p.requires_grad}
     found: dict[str, list[Tensor]] = {name: [] for name in named}
     values = losses(model)
     for value in values:
-        each = torch.autograd.grad(value, list(named.values()), retain_graph=True, allow_unused=True)
-        for (name, p), gradient in zip(named.items(), each, strict=True):
-            found[name].append(torch.zeros_like(p) if gradient is None else gradient)
+        each = torch.autograd.grad(value, list(named.values()), retain_graph=True, materialize_grads=True)
+        for name, gradient in zip(named, each, strict=True):
+            found[name].append(gradient)
     return {
         name: torch.stack(each) if each else named[name].new_zeros(0, *named[name].shape)
         for name, each in found.items()

@@ -25,6 +25,7 @@ READING = (
     10.0  # multiplications that take as long as reading and writing one number of a kept gradient (measured: 0031)
 )
 HEAVIEST = 4.0  # a kept gradient holds at most so many times what the Gram matrices are made of
+BLOCK = 64  # squares that are added in float32
 CACHED = 1 << 18  # numbers that stay in a cache while they are rounded and added
 
 
@@ -65,9 +66,14 @@ def in_single(x: Tensor) -> Tensor:
 
 
 def norms(x: Tensor) -> Tensor:
-    """Return the norm over all but the first dimension, accumulated in float64."""
+    """Return an upper bound of the norm over all but the first dimension: blocks in float32, joined in float64."""
     flat = x.reshape(len(x), -1)
-    return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) + math.sqrt(SMALLEST * max(1, flat.shape[1]))
+    count = flat.shape[1]
+    hidden = math.sqrt(SMALLEST * max(1, count))
+    if count % BLOCK or flat.dtype != torch.float32:
+        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) + hidden
+    blocks = torch.linalg.vector_norm(flat.view(len(x), -1, BLOCK), dim=2)
+    return torch.linalg.vector_norm(blocks, dim=1, dtype=torch.float64) * (1 + gamma(BLOCK / 2 + 4)) + hidden
 
 
 def usable(factors: Tensor, x: Tensor) -> Tensor:
@@ -121,12 +127,12 @@ def add_scaled(total: Tensor, gradients: Tensor, factors: Tensor) -> None:
             if start and start % (step * (PEOPLE_AT_ONCE // step)) == 0:
                 into += exact.to(torch.int64)
                 exact.zero_()
-            exact += (flat[start : start + step] * scale[start : start + step]).round_().sum(0, dtype=torch.float64)
+            exact += (flat[start : start + step] * scale[start : start + step]).round_().double().sum(0)
         into += exact.to(torch.int64)
         return
     for start in range(0, len(flat), PEOPLE_AT_ONCE):
         some = slice(start, start + PEOPLE_AT_ONCE)
-        into += (flat[some] * scale[some]).round_().sum(0, dtype=torch.float64).to(torch.int64)
+        into += (flat[some] * scale[some]).round_().double().sum(0).to(torch.int64)
 
 
 class Product:

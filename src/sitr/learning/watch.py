@@ -128,7 +128,9 @@ class Observer(TorchFunctionMode):
         origins = tuple(self._origin(x) for x in given)
         seen = any(origins) and torch.is_grad_enabled()
         values = (
-            tuple(None if isinstance(o, str) else x.detach().clone() for x, o in zip(given, origins)) if seen else ()
+            tuple(None if isinstance(o, str) else x.detach().clone() for x, o in zip(given, origins, strict=True))
+            if seen
+            else ()
         )
         out = func(*args, **kwargs)
         results = [x for x in tensors(out) if x.requires_grad] if seen else []

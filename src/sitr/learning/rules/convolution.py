@@ -13,6 +13,8 @@ from ..pieces import Applied, Kept, Piece, in_single
 from ..watch import Call, Function
 from .linear import Receive
 
+LONG_ROW = 8  # of a kernel: then patches are copied row by row of the kernel, else row by row of the image (measured)
+
 
 def convolution(call: Call) -> tuple[Tensor, Receive] | None:
     """F.conv1d, conv2d and conv3d."""
@@ -61,8 +63,8 @@ def _grouped(call: Call, inputs: Tensor, outputs: Tensor, shape: torch.Size) -> 
     """The gradient of a convolution's weight: of each group a matrix, all positions and images of a person together."""
     groups, owner = inputs.shape[1], call.step.results[0]  # type: ignore[index]
     if groups == 1:
-        by_person = (call.split(t.squeeze(1), owner).flatten(1, 2) for t in (inputs, outputs))
-        return Applied(*by_person, shape, call.whole)
+        a, g = (call.split(t.squeeze(1), owner).flatten(1, 2) for t in (inputs, outputs))
+        return Applied(a, g, shape, call.whole)
     people = [call.split(t, owner).transpose(1, 2).flatten(2, 3).flatten(0, 1) for t in (inputs, outputs)]
     gradients = torch.bmm(people[1].transpose(1, 2), people[0])
     return Kept(gradients.view(call.people, *shape))
@@ -84,8 +86,11 @@ def patches(
     for dim, (size, step, spread) in enumerate(zip(kernel, stride, dilation, strict=True)):
         image = image.unfold(2 + dim, spread * (size - 1) + 1, step)[..., ::spread]
     image = image.unflatten(1, (groups, -1))  # rows, groups, channels, positions…, kernel…
-    order = (0, 1, *range(3, 3 + spatial), 2, *range(3 + spatial, 3 + 2 * spatial))
-    return image.permute(order).flatten(2 + spatial).flatten(2, 1 + spatial)
+    positions, offsets = range(3, 3 + spatial), range(3 + spatial, 3 + 2 * spatial)
+    if kernel[-1] >= LONG_ROW:
+        return image.permute(0, 1, *positions, 2, *offsets).flatten(2 + spatial).flatten(2, 1 + spatial)
+    columns = image.permute(0, 1, 2, *offsets, *positions).flatten(3 + spatial).flatten(2, 2 + spatial)
+    return columns.transpose(2, 3)
 
 
 def _each(value: Any, spatial: int) -> tuple[int, ...]:

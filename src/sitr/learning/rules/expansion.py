@@ -31,16 +31,18 @@ def expanded(call: Call, leaves: list[tuple[Tensor, Tensor]]) -> Any:
         raise NotAllowed(
             f"{name_of(call.step.func)} works in place, with {call.step.names()}.", do="use the one that does not."
         )
-    results = call.step.results or ()
-    if len(results) != 1 or results[0] is None:
+    owner = (call.step.results or (None,))[0]
+    if owner is None or call.step.results != (owner,):
         raise NotAllowed(
             f"{name_of(call.step.func)} with {call.step.names()} has no rule.",
             why="its gradients cannot be told apart by person.",
             do="write it with operations that have one result for each person.",
         )
-    (owner,) = results
     given = list(tensors(call.args, call.kwargs))
-    people, places, inputs, dims = call.people, {}, [], []
+    people = call.people
+    places: dict[int, int] = {}
+    inputs: list[Tensor] = []
+    dims: list[int | None] = []
     for x in given:
         if id(x) in places:
             continue

@@ -75,8 +75,9 @@ def _pieces(
     found: list[tuple[Tensor, Piece]] = []
     if call.like(weight):
         inputs = call.split(x.detach(), owner).flatten(1, -2)
-        pair = (outputs, inputs) if transposed else (inputs, outputs)
-        found.append((weight, Applied(*map(in_single, pair), weight.shape, call.whole)))
+        a, g = in_single(inputs), in_single(outputs)
+        applied = Applied(g, a, weight.shape, call.whole) if transposed else Applied(a, g, weight.shape, call.whole)
+        found.append((weight, applied))
     if bias is not None and call.like(bias):
         found.append((bias, Kept(in_single(outputs).sum(1).view(call.people, *bias.shape))))
     return found

@@ -42,7 +42,7 @@ def _unrolled(cell: Cell) -> Callable[..., tuple[Tensor, ...]]:
         x: Tensor,
         state: Any,
         weights: Any,
-        has_biases: bool,
+        has_biases: Any,
         num_layers: int,
         dropout: float,
         train: bool,
