@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..errors import InvalidArgument
 from ..mechanisms.floats import device_key, float_normals
-from ..mechanisms.randomness import SYSTEM, Source
+from ..mechanisms.randomness import EXPANDED, Source
 from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussian
 from .plan import LEAST_SCALE, MOST_CELLS, SMOOTHING, TrainingPlan
 
@@ -48,7 +48,7 @@ class StepNoise:
     plan: TrainingPlan
     sensitivity: float
     grid: float | None
-    source: Source = SYSTEM
+    source: Source = EXPANDED
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
@@ -103,7 +103,7 @@ def float_noise_like(total: Tensor, source: Source) -> Tensor:
     tried out one by one, so its own generator is not used there.
 
     Example:
-        >>> float_noise_like(torch.zeros(3, dtype=torch.bfloat16), SYSTEM).dtype
+        >>> float_noise_like(torch.zeros(3, dtype=torch.bfloat16), EXPANDED).dtype
         torch.float32
     """
     kind = torch.float64 if total.dtype == torch.float64 else torch.float32

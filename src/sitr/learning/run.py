@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from .. import _validate
 from ..errors import InvalidArgument
 from ..ledger import Ledger
-from ..mechanisms.randomness import source_of
+from ..mechanisms.randomness import EXPANDED, Seeded
 from .account import Account, Paid, Span
 from .checkpoint import Checkpoint, Position, digest_of, structure_of
 from .clipping import Clipper
@@ -148,7 +148,7 @@ class Run:
     ) -> None:
         self.model, self.optimizer, self.plan = model, optimizer, plan
         self.account, self.checkpoint, self.every = account, checkpoint, every
-        source = source_of(unsafe_seed)
+        source = EXPANDED if unsafe_seed is None else Seeded(unsafe_seed)
         self.private = source.private
         style = "flat" if plan.clipping == "adaptive" else plan.clipping
         self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")

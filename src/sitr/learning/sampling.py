@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms.randomness import SYSTEM, Source
+from ..mechanisms.randomness import EXPANDED, Source
 from ..mechanisms.samplers.draws import included
 from .plan import TrainingPlan
 
@@ -32,7 +32,7 @@ class PoissonSampler:
     Attributes:
         n: How many examples there are.
         rate: A fraction, which is drawn exactly.
-        source: Of bits: the operating system's, whatever `torch.manual_seed` was given.
+        source: Of bits, whatever `torch.manual_seed` was given.
 
     Privacy: the sampling that `PoissonSampled` speaks of (THEORY 2.7). A batch may be empty, or everyone.
 
@@ -44,7 +44,7 @@ class PoissonSampler:
 
     n: int
     rate: Fraction
-    source: Source = SYSTEM
+    source: Source = EXPANDED
 
     def draw(self, step: int) -> Integers:
         """Return a fresh draw: asked twice, a step has two."""
@@ -83,7 +83,7 @@ def _order(n: int, seed: int, epoch: int) -> Integers:
     return np.random.default_rng([seed, epoch]).permutation(n)
 
 
-def sampler_of(plan: TrainingPlan, *, order: int, source: Source = SYSTEM) -> Sampler:
+def sampler_of(plan: TrainingPlan, *, order: int, source: Source = EXPANDED) -> Sampler:
     """Return what draws for a plan; `order` is the seed of shuffled passes."""
     if plan.sampling == "poisson":
         return PoissonSampler(plan.n, plan.rate, source)
