@@ -76,7 +76,7 @@ class GPT(nn.Module):
             self.head.weight = self.words.weight
 
     def forward(self, x: Tensor) -> Tensor:
-        places = torch.arange(x.shape[1], device=x.device).expand_as(x)  # one row for each example, as Opacus needs it
+        places = torch.arange(x.shape[1], device=x.device).repeat(len(x), 1)  # Opacus needs a row for each example
         return self.head(self.last(self.blocks(self.words(x) + self.places(places))))
 
 

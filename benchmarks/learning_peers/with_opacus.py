@@ -8,9 +8,8 @@ import warnings
 from typing import Any
 
 import torch
-from learning_models import Losses
 from opacus import PrivacyEngine
-from process import CLIP, NOISE, Step, serve
+from process import CLIP, NOISE, Losses, Step, serve
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 

@@ -12,8 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from learning_models import Losses
-from process import CLIP, NOISE, Step, serve
+from process import CLIP, NOISE, Losses, Step, serve
 from torch import Tensor, nn
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
