@@ -88,7 +88,7 @@ class StepNoise:
         if total.dtype != torch.int64:
             raise InvalidArgument(f"exact sums are whole numbers, and these are {total.dtype}.")
         drawn = discrete_gaussian(self.variance, total.numel(), self.source)
-        return (total + torch.from_numpy(drawn).view(total.shape).to(total.device)).double() * self.grid
+        return (total + torch.from_numpy(drawn).view(total.shape).to(total.device)).double().mul_(self.grid)
 
     def on_number(self, cells: int) -> float:
         """Return a number that is measured beside gradients, of 1024 grid steps an example, with noise, in examples."""
