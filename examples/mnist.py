@@ -58,21 +58,21 @@ class Settings:
     steps: int
     norm: float
     rate: float
-    average: float = 0.95
+    average: float
 
 
 SETTINGS = {
     "pixels": {
-        0.5: Settings(batch=1024, steps=300, norm=0.1, rate=1.0),
-        1.2: Settings(batch=1024, steps=600, norm=0.1, rate=1.0),
-        2.0: Settings(batch=1024, steps=800, norm=0.1, rate=1.0),
-        3.0: Settings(batch=1024, steps=1000, norm=0.1, rate=1.0),
-        8.0: Settings(batch=1024, steps=1200, norm=0.1, rate=1.5),
+        0.5: Settings(batch=1024, steps=250, norm=0.1, rate=2.0, average=0.95),
+        1.2: Settings(batch=1024, steps=500, norm=0.1, rate=2.0, average=0.95),
+        2.0: Settings(batch=1024, steps=600, norm=0.1, rate=2.0, average=0.95),
+        3.0: Settings(batch=1024, steps=800, norm=0.1, rate=3.0, average=0.97),
+        8.0: Settings(batch=1024, steps=800, norm=0.1, rate=3.0, average=0.97),
     },
     "scattering": {
-        0.5: Settings(batch=8192, steps=60, norm=0.1, rate=8.0),
-        1.2: Settings(batch=8192, steps=80, norm=0.1, rate=8.0),
-        3.0: Settings(batch=8192, steps=120, norm=0.1, rate=8.0),
+        0.5: Settings(batch=8192, steps=80, norm=0.1, rate=10.0, average=0.9),
+        1.2: Settings(batch=8192, steps=120, norm=0.1, rate=12.0, average=0.9),
+        3.0: Settings(batch=8192, steps=360, norm=0.1, rate=12.0, average=0.9),
     },
 }
 
