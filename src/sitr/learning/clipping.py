@@ -14,7 +14,7 @@ from torch.utils.hooks import RemovableHandle
 
 from ..errors import InvalidArgument, NotAllowed
 from .forward import Book, Watched, escaped
-from .pieces import SUM_BITS, Kept, Piece, combine
+from .pieces import SUM_BITS, Kept, Permuted, Piece, combine
 from .probe import Findings, Inputs, probe
 from .watch import Step, tensors
 
@@ -322,7 +322,8 @@ class Clipper:
             factors = dict.fromkeys(pieces, shared)
         for name, piece in pieces.items():
             piece.add(self._totals[name], factors[name])
-            self._last[name] = (type(piece).__name__.lower(), 4 * piece.numbers(), piece.work())
+            told = piece.piece if isinstance(piece, Permuted) else piece
+            self._last[name] = (type(told).__name__.lower(), 4 * piece.numbers(), piece.work())
 
     def _factors(self, norms: Tensor, slack: Tensor | float, limit: float) -> Tensor:
         """Return what each person's gradient is multiplied by: the result has norm at most `limit`."""

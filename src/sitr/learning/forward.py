@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ..errors import NotAllowed
-from .pieces import Applied, Kept, Piece
+from .pieces import Applied, Kept, Permuted, Piece
 from .rules import COMPOSITES, RULES
 from .rules.expansion import expanded, quiet
 from .watch import Call, Function, Step, Token, name_of, replaced, tensors
@@ -241,7 +241,7 @@ class Watched(TorchFunctionMode):
         with torch.no_grad():
             for like, piece in receive(gradient.detach()):
                 alone = self._uses[self.book.names.get(id(like))] == 1
-                settled = piece.settle() if alone and isinstance(piece, Applied) else piece
+                settled = piece.settle() if alone and isinstance(piece, Applied | Permuted) else piece
                 self.book.pieces.append((like, settled))
 
 

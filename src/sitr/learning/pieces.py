@@ -115,24 +115,22 @@ class Kept:
 
 def add_scaled(total: Tensor, gradients: Tensor, factors: Tensor) -> None:
     """Add Σ factor·gradient over people; for an int64 total each is rounded to whole numbers first."""
-    flat, into = usable(factors, gradients).reshape(len(factors), -1), total.view(-1)
+    flat = usable(factors, gradients).reshape(len(factors), -1)
     if total.dtype != torch.int64:
-        into.add_((factors.to(flat.dtype) @ flat).to(into.dtype))
+        total += (factors.to(flat.dtype) @ flat).view(total.shape).to(total.dtype)
         return
     scale = factors.to(flat.dtype)[:, None]
-    step = max(1, min(PEOPLE_AT_ONCE, CACHED // max(1, flat.shape[1])))
-    if step * 4 < PEOPLE_AT_ONCE and step < len(flat):
-        exact = torch.zeros(flat.shape[1], dtype=torch.float64, device=flat.device)
-        for start in range(0, len(flat), step):
-            if start and start % (step * (PEOPLE_AT_ONCE // step)) == 0:
-                into += exact.to(torch.int64)
-                exact.zero_()
-            exact += (flat[start : start + step] * scale[start : start + step]).round_().double().sum(0)
-        into += exact.to(torch.int64)
-        return
-    for start in range(0, len(flat), PEOPLE_AT_ONCE):
-        some = slice(start, start + PEOPLE_AT_ONCE)
-        into += (flat[some] * scale[some]).round_().double().sum(0).to(torch.int64)
+    step = min(PEOPLE_AT_ONCE, max(1, CACHED // max(1, flat.shape[1])))
+    exact = torch.zeros(flat.shape[1], dtype=torch.float64, device=flat.device)
+    since = 0
+    for start in range(0, len(flat), step):
+        some = slice(start, start + step)
+        exact += (flat[some] * scale[some]).round_().double().sum(0)
+        since += step
+        if since + step > PEOPLE_AT_ONCE or start + step >= len(flat):
+            total += exact.view(total.shape).to(torch.int64)
+            exact.zero_()
+            since = 0
 
 
 class Product:
@@ -214,7 +212,7 @@ class Product:
                 add_scaled(total, gradients, factors[some])
         else:
             scaled = (outputs * factors.to(outputs.dtype)[:, None, None]).flatten(0, 1)
-            total.add_((scaled.T @ inputs.flatten(0, 1)).view(self.shape).to(total.dtype))
+            total += (scaled.T @ inputs.flatten(0, 1)).view(self.shape).to(total.dtype)
 
     def _add_whole(self, total: Tensor, outputs: Tensor, inputs: Tensor) -> None:
         for start in range(0, len(outputs), PEOPLE_AT_ONCE):
@@ -324,6 +322,42 @@ class Tied:
 
 
 @dataclass
+class Permuted:
+    """A piece of a parameter whose dimensions are in another order.
+
+    Attributes:
+        piece: The piece.
+        order: Which of the parameter's dimensions is each of the piece's.
+    """
+
+    piece: Piece
+    order: tuple[int, ...]
+
+    def settle(self) -> Piece:
+        """Choose the cheaper way, if that is not done."""
+        return Permuted(self.piece.settle(), self.order) if isinstance(self.piece, Applied) else self
+
+    def bound(self) -> Tensor:  # noqa: D102
+        return self.piece.bound()
+
+    def slack(self) -> Tensor | float:  # noqa: D102
+        return self.piece.slack()
+
+    def add(self, total: Tensor, factors: Tensor) -> None:  # noqa: D102
+        self.piece.add(total.permute(self.order), factors)
+
+    def dense(self) -> Tensor:  # noqa: D102
+        back = sorted(range(len(self.order)), key=self.order.__getitem__)
+        return self.piece.dense().permute(0, *(1 + dim for dim in back))
+
+    def numbers(self) -> int:  # noqa: D102
+        return self.piece.numbers()
+
+    def work(self) -> int:  # noqa: D102
+        return self.piece.work()
+
+
+@dataclass
 class Applied:
     """A use of a matrix of which it is not yet decided how its norm is found: other uses may join it.
 
@@ -399,7 +433,7 @@ def combine(pieces: list[Piece]) -> Piece:
             return Tied(others[0], Product(inputs, outputs, whole=first.whole, integral=False))
         others.append(joined.settle() if not others else joined)
     if len(others) == 1:
-        return others[0]
+        return others[0].settle() if isinstance(others[0], Permuted) else others[0]
     total = others[0].dense().clone()
     for piece in others[1:]:
         total += piece.dense()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..pieces import Applied, Kept, Piece, in_single
+from ..ownership import Owned
+from ..pieces import CACHED, Applied, Kept, Permuted, Piece, in_single, keeps
 from ..watch import Call, Function
 from .linear import Receive
 
-LONG_ROW = 8  # of a kernel: then patches are copied row by row of the kernel, else row by row of the image (measured)
+Sizes = tuple[int, ...]
 
 
 def convolution(call: Call) -> tuple[Tensor, Receive] | None:
@@ -35,7 +38,6 @@ def _rule(call: Call, *, transposed: bool) -> tuple[Tensor, Receive] | None:
         return None
     stride = _each(call.argument(3, "stride", 1), spatial)
     padding = call.argument(4, "padding", 0)
-    groups = call.argument(6, "groups", 1)
     dilation = _each(call.argument(7 if transposed else 5, "dilation", 1), spatial)
     kernel = tuple(weight.shape[2:])
     if padding == "same":
@@ -51,46 +53,75 @@ def _rule(call: Call, *, transposed: bool) -> tuple[Tensor, Receive] | None:
             found.append((bias, Kept(call.split(outer.flatten(2).sum(2), owner).sum(1))))
         if call.like(weight):
             image, values = (outer, inner) if transposed else (inner, outer)
-            patched = patches(image, kernel, stride, dilation, around, groups)  # rows, groups, positions, columns
-            rows = values.unflatten(1, (groups, -1)).flatten(3).transpose(2, 3)
-            found.append((weight, _grouped(call, patched, rows, weight.shape)))
+            windows = Windows.of(image, kernel, stride, dilation, around)
+            found.append((weight, windows.gradient(call, values, weight.shape)))
         return found
 
     return call.plain(), receive
 
 
-def _grouped(call: Call, inputs: Tensor, outputs: Tensor, shape: torch.Size) -> Piece:
-    """The gradient of a convolution's weight: of each group a matrix, all positions and images of a person together."""
-    groups, owner = inputs.shape[1], call.step.results[0]  # type: ignore[index]
-    if groups == 1:
-        a, g = (call.split(t.squeeze(1), owner).flatten(1, 2) for t in (inputs, outputs))
-        return Applied(a, g, shape, call.whole)
-    people = [call.split(t, owner).transpose(1, 2).flatten(2, 3).flatten(0, 1) for t in (inputs, outputs)]
-    gradients = torch.bmm(people[1].transpose(1, 2), people[0])
-    return Kept(gradients.view(call.people, *shape))
+@dataclass(frozen=True)
+class Windows:
+    """What each position of a convolution sees of images.
 
+    Attributes:
+        pixels: Images, padded: rows × pixels × channels. Channels come last, since whole rows of them are copied.
+        places: For each position and place in the kernel, which pixel: positions · places.
+        kernel: Its size.
+    """
 
-def patches(
-    image: Tensor,
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    dilation: tuple[int, ...],
-    around: list[tuple[int, int]],
-    groups: int,
-) -> Tensor:
-    """Return what each position of a convolution sees: rows × groups × positions × (channels of a group · kernel)."""
-    pad = [width for sides in reversed(around) for width in sides]
-    if any(pad):
-        image = F.pad(image, pad)
-    spatial = len(kernel)
-    for dim, (size, step, spread) in enumerate(zip(kernel, stride, dilation, strict=True)):
-        image = image.unfold(2 + dim, spread * (size - 1) + 1, step)[..., ::spread]
-    image = image.unflatten(1, (groups, -1))  # rows, groups, channels, positions…, kernel…
-    positions, offsets = range(3, 3 + spatial), range(3 + spatial, 3 + 2 * spatial)
-    if kernel[-1] >= LONG_ROW:
-        return image.permute(0, 1, *positions, 2, *offsets).flatten(2 + spatial).flatten(2, 1 + spatial)
-    columns = image.permute(0, 1, 2, *offsets, *positions).flatten(3 + spatial).flatten(2, 2 + spatial)
-    return columns.transpose(2, 3)
+    pixels: Tensor
+    places: Tensor
+    kernel: Sizes
+
+    @classmethod
+    def of(cls, image: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, around: list[tuple[int, int]]) -> Windows:
+        """Lay windows over images: rows × channels × spatial dimensions."""
+        pad = [width for sides in reversed(around) for width in sides]
+        image = F.pad(image, pad) if any(pad) else image
+        places = torch.zeros((), dtype=torch.int64)
+        spatial = len(kernel)
+        for dim in range(spatial):
+            size, reach = image.shape[2 + dim], dilation[dim] * (kernel[dim] - 1) + 1
+            starts = torch.arange(0, size - reach + 1, stride[dim]).view(-1, *[1] * (2 * spatial - 1 - dim))
+            offsets = (torch.arange(kernel[dim]) * dilation[dim]).view(-1, *[1] * (spatial - 1 - dim))
+            places = places * size + starts + offsets
+        pixels = image.flatten(2).transpose(1, 2).contiguous()
+        return cls(pixels, places.flatten().to(image.device), kernel)
+
+    def seen(self, some: slice) -> Tensor:
+        """Return windows of some rows: rows × positions × places in the kernel × channels."""
+        found = self.pixels[some].index_select(1, self.places)
+        places = math.prod(self.kernel)
+        return found.view(len(found), len(self.places) // places, places, -1)
+
+    def gradient(self, call: Call, values: Tensor, shape: torch.Size) -> Piece:
+        """Return the gradient of a weight of a shape (rows, channels of a group, *kernel), for g = `values`."""
+        owner = call.step.results[0]  # type: ignore[index]
+        channels, groups = self.pixels.shape[2], self.pixels.shape[2] // shape[1]
+        layout = torch.Size((shape[0], *self.kernel, shape[1]))
+        order = (0, *range(2, len(shape)), 1)
+        rows = values.flatten(2)  # rows, channels, positions
+        alone = len(rows) == call.people and groups == 1 and owner == Owned(0)
+        if alone and keeps(rows.shape[2], rows.shape[1], math.prod(layout[1:]), whole=call.whole):
+            return Permuted(Kept(self._each(rows).view(-1, *layout)), order)
+        seen = call.split(self.seen(slice(None)).unflatten(3, (groups, -1)), owner)  # people, several, positions, …
+        outputs = call.split(rows.unflatten(1, (groups, -1)), owner)  # people, several, groups, rows, positions
+        if groups == 1:
+            a = seen.squeeze(4).flatten(3).flatten(1, 2)
+            return Permuted(Applied(a, outputs.squeeze(2).transpose(2, 3).flatten(1, 2), layout, call.whole), order)
+        assert channels == groups * shape[1]
+        found = torch.einsum("bstkgc,bsgpt->bgpkc", seen, outputs)
+        return Permuted(Kept(found.reshape(call.people, *layout)), order)
+
+    def _each(self, values: Tensor) -> Tensor:
+        """Return each row's gradient, a few rows at a time, whose windows a cache holds."""
+        found = values.new_empty(len(values), values.shape[1], math.prod(self.kernel) * self.pixels.shape[2])
+        step = max(1, CACHED // (len(self.places) * self.pixels.shape[2]))
+        for start in range(0, len(values), step):
+            some = slice(start, start + step)
+            torch.bmm(values[some], self.seen(some).flatten(2), out=found[some])
+        return found
 
 
 def _each(value: Any, spatial: int) -> tuple[int, ...]:
