@@ -67,6 +67,16 @@ def test_norms_of_convolutions_are_those_of_unfolded_patches(case, layout, dtype
     torch.testing.assert_close(found.double(), reference(a, g, *case[3:]), rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("case", ["products", "Grams", "Grams in tiles"])
+def test_norms_do_not_depend_on_the_layout_that_is_read(case):
+    rest = CONVOLUTIONS[case][3:]
+    a, g = tensors(CONVOLUTIONS[case], 2, torch.float32)
+    window = kernels.Window(*rest[:4], g.shape[3])
+    way = kernels._products if case == "products" else kernels._grams
+    found = way(a, g.flatten(2), window, 1)  # as they are: positions contiguous
+    torch.testing.assert_close(found.double(), reference(a, g, *rest), rtol=1e-5, atol=0)
+
+
 def test_norms_of_tf32_are_near(monkeypatch):
     if INTERPRETED:
         pytest.skip("no CUDA device")

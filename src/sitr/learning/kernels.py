@@ -28,10 +28,25 @@ except ImportError:  # a CPU has no use for it
     triton = tl = None
 
 Pair = tuple[int, int]
-Window = tuple[Pair, Pair, Pair, Pair]  # kernel, stride, padding, dilation
 
+FOLDED = 64  # channels: with fewer, a tile holds several places of the kernel, or most of it would be empty
 CHUNK = 32  # channels that are multiplied at a time in a Gram
 PROGRAMS = 1024  # that a GPU is given at least, where there is as much to do
+
+
+class Window(NamedTuple):
+    """What a convolution sees from each position; `width` is how many positions are in a row."""
+
+    kernel: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    width: int
+
+    @property
+    def size(self) -> int:
+        """How many places the kernel has."""
+        return self.kernel[0] * self.kernel[1]
 
 
 class Tiles(NamedTuple):
@@ -68,7 +83,7 @@ def conv_norms(
     weight gradient are.
 
     Args:
-        a: Inputs, (B, C, H, W) or (B, C, L); any strides, and fastest where positions or channels are contiguous.
+        a: Inputs, (B, C, H, W) or (B, C, L), in any layout; of 64 channels and more it may be copied to another.
         g: Gradients of the outputs, (B, P, H', W') or (B, P, L').
         kernel: The size of the kernel.
         stride: As the convolution had it: a number, or one for each dimension. So are the next two.
@@ -82,15 +97,23 @@ def conv_norms(
     if a.dim() == 3:
         a, g = a.unsqueeze(2), g.unsqueeze(2)
         kernel, stride, padding, dilation = (1, *kernel), _line(stride, 1), _line(padding, 0), _line(dilation, 1)
-    window = _pair(kernel), _pair(stride), _pair(padding), _pair(dilation)
-    batch, channels, columns = a.shape[0], a.shape[1] // groups, g.shape[1] // groups
-    positions, size = g.shape[2] * g.shape[3], window[0][0] * window[0][1]
+    window = Window(_pair(kernel), _pair(stride), _pair(padding), _pair(dilation), g.shape[3])
+    batch, channels, columns, positions = (
+        a.shape[0],
+        a.shape[1] // groups,
+        g.shape[1] // groups,
+        g.shape[2] * g.shape[3],
+    )
     if min(batch, positions) == 0:
         return a.new_zeros(batch, dtype=torch.float32)
     padded = -(-channels // CHUNK) * CHUNK  # a Gram takes channels by the chunk
-    if positions * (padded * size + columns) < channels * size * columns:
-        return _grams(a, g, window, groups)
-    return _products(a, g, window, groups)
+    by_grams = positions * (padded * window.size + columns) < channels * window.size * columns
+    if channels >= FOLDED:
+        # Inputs are read once for every place of the kernel, so a copy pays that lies along what is summed over:
+        # channels in Grams, positions in products. Only of 16 bits do tensor cores take either way.
+        last = by_grams or a.dtype.itemsize == 2
+        a, g = (t.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format) for t in (a, g))
+    return (_grams if by_grams else _products)(a, g.flatten(2), window, groups)
 
 
 def layer_norm_sums(a: Tensor, g: Tensor, *, eps: float, centred: bool = True) -> tuple[Tensor, Tensor]:
@@ -157,10 +180,9 @@ def _line(value: Any, before: int) -> Pair:
 
 def _products(a: Tensor, g: Tensor, window: Window, groups: int) -> Tensor:
     channels, columns = a.shape[1] // groups, g.shape[1] // groups
-    size = window[0][0] * window[0][1]
-    fold = channels < 64  # a tile then holds several places of the kernel, or most of it would be empty
-    cut = tiles(channels * size if fold else channels, columns)
-    across = triton.cdiv(channels * size, cut.c) if fold else triton.cdiv(channels, cut.c) * size
+    fold = channels < FOLDED
+    cut = tiles(channels * window.size if fold else channels, columns)
+    across = triton.cdiv(channels * window.size, cut.c) if fold else triton.cdiv(channels, cut.c) * window.size
     parts = a.new_empty((a.shape[0], groups * across * triton.cdiv(columns, cut.p)), dtype=torch.float32)
     _products_kernel[(a.shape[0], parts.shape[1])](
         a,
@@ -184,10 +206,9 @@ def _products(a: Tensor, g: Tensor, window: Window, groups: int) -> Tensor:
 
 def _grams(a: Tensor, g: Tensor, window: Window, groups: int) -> Tensor:
     channels, columns = a.shape[1] // groups, g.shape[1] // groups
-    positions = g.shape[2] * g.shape[3]
-    block = max(16, min(64, triton.next_power_of_2(positions)))
-    tiles = triton.cdiv(positions, block)
-    parts = a.new_empty((a.shape[0], groups * tiles * (tiles + 1) // 2), dtype=torch.float32)
+    block = max(16, min(64, triton.next_power_of_2(g.shape[2])))
+    side = triton.cdiv(g.shape[2], block)
+    parts = a.new_empty((a.shape[0], groups * side * (side + 1) // 2), dtype=torch.float32)
     _grams_kernel[(a.shape[0], parts.shape[1])](
         a,
         g,
@@ -195,7 +216,7 @@ def _grams(a: Tensor, g: Tensor, window: Window, groups: int) -> Tensor:
         *_geometry(a, g, window),
         channels,
         columns,
-        tiles * (tiles + 1) // 2,
+        side * (side + 1) // 2,
         ROWS=a.stride(1) == 1,
         PRECISION=_precision(a, g),
         BLOCK_T=block,
@@ -212,15 +233,13 @@ def _precision(a: Tensor, g: Tensor) -> str:
 
 def _geometry(a: Tensor, g: Tensor, window: Window) -> tuple[int, ...]:
     """Sizes and strides, in the order in which the kernels take them."""
-    kernel, stride, padding, dilation = window
-    positions = g.shape[2] * g.shape[3]
-    return (*a.shape[2:], g.shape[3], positions, kernel[1], kernel[0] * kernel[1], *stride, *padding, *dilation,
-            *a.stride(), *g.stride())  # fmt: skip
+    return (*a.shape[2:], window.width, g.shape[2], window.kernel[1], window.size,
+            *window.stride, *window.padding, *window.dilation, *a.stride(), *g.stride())  # fmt: skip
 
 
 @_jit
 def _products_kernel(  # type: ignore[no-untyped-def]
-    a, g, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GH, GW, C, P, ACROSS,
+    a, g, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GT, C, P, ACROSS,
     FOLD: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_P: tl.constexpr,
 ):  # fmt: skip
@@ -242,7 +261,7 @@ def _products_kernel(  # type: ignore[no-untyped-def]
     total = tl.zeros((BLOCK_P, BLOCK_C), dtype=tl.float32)
     for begin in range(0, T, BLOCK_T):
         t = begin + tl.arange(0, BLOCK_T)
-        gs = _gradients(g, t, p, T, WO, P, GC, GH, GW, ROWS)
+        gs = _gradients(g, t, p, T, P, GC, GT, ROWS)
         xs = _patches(a, t, c, place, inside, H, W, WO, T, KW, SH, SW, PH, PW, DH, DW, AC, AH, AW, FOLD, ROWS)
         if gs.dtype != xs.dtype:  # 32 bits hold both exactly
             gs, xs = gs.to(tl.float32), xs.to(tl.float32)
@@ -252,7 +271,7 @@ def _products_kernel(  # type: ignore[no-untyped-def]
 
 @_jit
 def _grams_kernel(  # type: ignore[no-untyped-def]
-    a, g, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GH, GW, C, P, PAIRS,
+    a, g, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GT, C, P, PAIRS,
     ROWS: tl.constexpr, PRECISION: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """One tile of the Gram of patches and the same tile of that of gradients, multiplied and summed.
@@ -271,8 +290,8 @@ def _grams_kernel(  # type: ignore[no-untyped-def]
     of_g = tl.zeros((BLOCK_T, BLOCK_T), dtype=tl.float32)
     for begin in range(0, P, BLOCK_C):
         p = begin + tl.arange(0, BLOCK_C)
-        left = _gradients(g, t, p, T, WO, P, GC, GH, GW, ROWS)
-        right = _gradients(g, s, p, T, WO, P, GC, GH, GW, ROWS)
+        left = _gradients(g, t, p, T, P, GC, GT, ROWS)
+        right = _gradients(g, s, p, T, P, GC, GT, ROWS)
         of_g = tl.dot(left, tl.trans(right), of_g, input_precision=PRECISION)
     of_a = tl.zeros((BLOCK_T, BLOCK_T), dtype=tl.float32)
     for place in range(0, KS):
@@ -287,13 +306,12 @@ def _grams_kernel(  # type: ignore[no-untyped-def]
 
 
 @_jit
-def _gradients(g, t, p, T, WO, P, GC, GH, GW, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _gradients(g, t, p, T, P, GC, GT, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Gradients of outputs, positions × columns, and zero beyond the last of either; see `_patches` for ROWS."""
-    at = (t // WO) * GH + (t % WO) * GW
     if ROWS:
-        tile = tl.load(g + at[:, None] + (p * GC)[None, :], mask=(t < T)[:, None] & (p < P)[None, :], other=0.0)
+        tile = tl.load(g + t[:, None] * GT + p[None, :] * GC, mask=(t < T)[:, None] & (p < P)[None, :], other=0.0)
     else:
-        tile = tl.load(g + at[None, :] + (p * GC)[:, None], mask=(t < T)[None, :] & (p < P)[:, None], other=0.0)
+        tile = tl.load(g + t[None, :] * GT + p[:, None] * GC, mask=(t < T)[None, :] & (p < P)[:, None], other=0.0)
         tile = tl.trans(tile)
     return tile
 
