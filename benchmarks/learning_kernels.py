@@ -9,6 +9,8 @@ are cheaper; `direct` are the products from the layout that is there. A time is 
 64 bits; of bf16, from that of the same rounded numbers.
 """
 
+import importlib
+import importlib.util
 import itertools
 import sys
 from collections.abc import Callable
@@ -18,8 +20,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "learning_peers"))
 
 BATCH = 512
 # channels, outputs, image, kernel, stride, padding: the layers of ResNet-18 on 32 × 32, and of ViT-S/16 its first
@@ -161,11 +161,8 @@ def tiles(kernels: Any) -> None:
 
 
 def load() -> Any:
-    import importlib
-
-    import with_sitr
-
-    with_sitr.open_rooms()
+    if importlib.util.find_spec("sitr") is None:
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     return importlib.import_module("sitr.learning.kernels")
 

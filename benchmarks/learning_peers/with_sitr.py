@@ -1,37 +1,24 @@
 """Our steps, by what a run does in each of them: clip and sum, draw noise, divide by the batch, update.
 
-A machine with a GPU may have PyTorch and little else, and the front doors of our rooms ask for the ledger and its
-database. Where they cannot be imported, only the modules of a step are: they need NumPy, SciPy and PyTorch.
+They need NumPy, SciPy and PyTorch. A machine with a GPU may have these and nothing of ours: then it is our source that
+is imported.
 """
 
-import importlib
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
 from process import CLIP, NOISE, Losses, Step, serve
 from torch import Tensor, nn
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
-ROOMS = ("sitr.mechanisms", "sitr.learning")
+if importlib.util.find_spec("sitr") is None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-
-def open_rooms() -> None:
-    """Make our rooms importable: through their front door, or by their modules alone."""
-    if importlib.util.find_spec("sitr") is None:
-        sys.path.insert(0, str(SOURCE))
-    for room in ROOMS:
-        try:
-            importlib.import_module(room)
-        except ImportError:
-            for name in [name for name in sys.modules if name.split(".")[:2] == room.split(".")]:
-                del sys.modules[name]
-            bare = ModuleType(room)
-            bare.__path__ = [str(SOURCE.joinpath(*room.split(".")))]
-            sys.modules[room] = bare
+from sitr.learning.clipping import Clipper
+from sitr.learning.noise import StepNoise
+from sitr.learning.plan import plan
 
 
 def exact(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor, cast: Any) -> Step:
@@ -45,10 +32,6 @@ def floats(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Ten
 
 
 def _step(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor, cast: Any, noise: Any) -> Step:
-    from sitr.learning.clipping import Clipper
-    from sitr.learning.noise import StepNoise
-    from sitr.learning.plan import plan
-
     made = plan(
         n=100 * len(x), batch=len(x), steps=100, max_grad_norm=CLIP, noise_multiplier=NOISE, delta=1e-6, noise=noise
     )
@@ -71,5 +54,4 @@ def _step(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tens
 
 
 if __name__ == "__main__":
-    open_rooms()
     serve({"sitr": exact, "sitr, float noise": floats})
