@@ -80,7 +80,7 @@ $(VENV)/$(READY): $(VENV)/$(MADE)
 	@echo "sitr: installing the packages pinned in constraints.txt (about a minute)"
 	@rm -f $(@D)/.ready-*
 	@$(BIN)/python -m pip $(PIP_ARGS) hatchling setuptools wheel
-	@$(BIN)/python -m pip $(PIP_ARGS) --no-build-isolation -e '.[plot,postgresql,spark,polars,compare,dev]'
+	@$(BIN)/python -m pip $(PIP_ARGS) --no-build-isolation -e '.[plot,postgresql,spark,polars,compare,torch,dev]'
 	@touch $@
 	@echo "sitr: ready; the next run starts at once"
 

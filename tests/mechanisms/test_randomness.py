@@ -1,6 +1,8 @@
 """The source of bits: the system's own, never kept, never seeded unless a test says so."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from scipy import stats
 
 from sitr.errors import InvalidArgument
-from sitr.mechanisms.randomness import SYSTEM, Seeded, source_of, words
+from sitr.mechanisms.randomness import EXPANDED, SYSTEM, Seeded, source_of, words
 from tests.mechanisms.statistics import ALARM, chi_square
 
 
@@ -43,7 +45,7 @@ def test_words_have_their_width_and_count(bits):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("source", [SYSTEM, Seeded(1)])
+@pytest.mark.parametrize("source", [SYSTEM, EXPANDED, Seeded(1)])
 def test_bytes_are_uniform(source):
     """Whether they are unpredictable no test can say; a slip in reading them would show here."""
     found = words(source, 8, 1_000_000)
@@ -67,3 +69,20 @@ def test_threads_do_not_share_bytes():
     for thread in threads:
         thread.join()
     assert len(set(found)) == 800
+
+
+def test_expanded_bits_are_new_in_every_fork():
+    """The state that a process holds is not that of its children: each seeds itself anew."""
+    code = """
+import os
+from sitr.mechanisms.randomness import EXPANDED
+EXPANDED.bytes(64)
+for _ in range(20):
+    if os.fork() == 0:
+        os.write(1, EXPANDED.bytes(32).hex().encode() + b"\\n")
+        os._exit(0)
+    os.wait()
+os.write(1, EXPANDED.bytes(32).hex().encode() + b"\\n")
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert len(found) == len(set(found)) == 21

@@ -121,7 +121,7 @@ def composed_gdp(parts: Iterable[tuple[Pair | Claim, int]]) -> tuple[float, floa
     return mu, math.fsum(count * piece[1] for piece, count in pieces)
 
 
-def discrete_gdp(scale: float, sensitivity: int) -> tuple[float, float]:
+def discrete_gdp(scale: float, sensitivity: int, smoothing: float = SMOOTHING) -> tuple[float, float]:
     """Return (μ, η): discrete Gaussian noise on one integer is μ-Gaussian DP outside a mass η (THEORY 3.5).
 
     Let s² < σ², and draw Y from N(x, σ²-s²), then Z from the discrete Gaussian of variance s² around Y: post-processing
@@ -135,17 +135,18 @@ def discrete_gdp(scale: float, sensitivity: int) -> tuple[float, float]:
     The noise that is drawn has φ_σ(z-x)/Θ_σ(0): at every z at least 1-η times the law of Z. So with probability 1-η it
     *is* that post-processing, and with η it may be anything. Poisson sampling mixes both in equal shares: μ and η stay.
     Of a vector, each coordinate that moves is such a pair: μ = ‖Δ‖₂/√(σ²-s²), outside η for each of at most ‖Δ‖₂².
+    `smoothing` is s²: a larger one gives up more variance, and leaves less outside.
 
     Example:
         >>> mu, outside = discrete_gdp(20.0, 1)
         >>> round(mu, 6), outside < 2e-25
         (0.050094, True)
     """
-    if scale**2 < LEAST_VARIANCE:
+    if scale**2 < 2 * smoothing:
         raise _unknown("Gaussian DP", "noise so small on the integers is far from a Gaussian's", "use zcdp()")
-    rest = scale**2 - SMOOTHING
-    size = _ripple(SMOOTHING)
-    over = _ripple(SMOOTHING * (1 + rest / scale**2)) + size**2 / (1 - size)  # s² + v in place of s²
+    rest = scale**2 - smoothing
+    size = _ripple(smoothing)
+    over = _ripple(smoothing * (1 + rest / scale**2)) + size**2 / (1 - size)  # s² + v in place of s²
     outside = over + _ripple(scale**2) * (1 + over)
     return sensitivity / math.sqrt(rest) * (1 + 4 * UNIT), outside * 1.001  # roundings take far less than that
 

@@ -1,4 +1,4 @@
-"""Words and pictures: figures of the accountant with their numbers, how a budget burns down, how good a table is.
+"""Words and pictures: figures of the accountant, and of budgets, synthetic tables and training runs.
 
 Example:
     >>> from sitr.report import numbers
@@ -10,5 +10,6 @@ from . import numbers
 from .burn_down import write_burn_down
 from .figures import FIGURES, write_figures
 from .synthetic import write_quality
+from .training import write_training
 
-__all__ = ["FIGURES", "numbers", "write_burn_down", "write_figures", "write_quality"]
+__all__ = ["FIGURES", "numbers", "write_burn_down", "write_figures", "write_quality", "write_training"]

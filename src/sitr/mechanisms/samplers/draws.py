@@ -59,6 +59,28 @@ def bernoulli(p: Fraction, count: int, source: Source) -> Integers:
     return found
 
 
+def included(p: Fraction, count: int, source: Source) -> Integers:
+    """Return the places among `count` that are chosen, each with probability p and by itself, in order.
+
+    Sixteen bits decide most places; of those that are the first bits of p itself, `bernoulli` decides by more.
+
+    Example:
+        >>> from sitr.mechanisms.randomness import Seeded
+        >>> included(Fraction(1, 3), 10, Seeded(1))
+        array([8, 9])
+    """
+    floor, rest = divmod(p * 2**16, 1)
+    chosen = []
+    for first in range(0, count, CHUNK):
+        here = words(source, 16, min(CHUNK, count - first))
+        found = here < floor
+        unsure = np.flatnonzero(here == floor) if rest else ()
+        if len(unsure):
+            found[unsure] = bernoulli(rest, len(unsure), source)
+        chosen.append(np.flatnonzero(found) + first)
+    return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.int64)
+
+
 def geometric(rate: Fraction, count: int, source: Source) -> Integers:
     """Return draws with P(k) = (1 - r) r^k, k = 0, 1, 2 …, r = e^{-rate}: a discrete Laplace without its sign.
 

@@ -1,0 +1,353 @@
+"""Sums of clipped gradients, one for each person, from one backward pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from ..errors import InvalidArgument, NotAllowed
+from .forward import Book, Watched, escaped
+from .pieces import SUM_BITS, Kept, Permuted, Piece, combine
+from .probe import Findings, Inputs, probe
+from .watch import Step, tensors
+
+Style = Literal["flat", "per_layer", "automatic"]
+
+GRID_BITS = 22  # the clipping bound in steps of the grid that sums are rounded to
+FINER = 2 ** (SUM_BITS - GRID_BITS)  # fine steps, in which people's gradients are added, to a step of that grid
+MOST_PEOPLE = 2 ** (62 - SUM_BITS)  # in a step: so many contributions fit into 64 bits
+SAFETY = 1 - 2.0**-20  # covers the rounding of factors and of their products
+FLOAT_PEOPLE = 2**14  # in a step with float sums,
+FLOAT_ROUNDING = 2.0**-22  # whose sum is rounded by at most this share of C for each of them (decision 0031)
+STABILITY = 0.01  # what automatic clipping adds to a norm (Bu et al. 2023)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How one parameter's gradients are clipped.
+
+    Attributes:
+        name: Of the parameter.
+        shape: Its shape.
+        rule: How norms are found: "kept", "product", "scatter", "tied", or "-" before the first micro-batch.
+        bytes: What the last micro-batch held for it.
+        work: Multiplications that its norms took there.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    rule: str
+    bytes: int
+    work: int
+
+
+class Clipper:
+    """Sums of clipped per-sample gradients of a model.
+
+    While attached, the model's forward pass is watched; the model keeps its class, `state_dict` and output. Each call
+    of `backward` adds one micro-batch to `sums`; `clear` begins the next step.
+
+    Args:
+        model: Its trainable parameters are tracked.
+        max_grad_norm: C, the bound of each person's contribution.
+        style: "flat" scales each person's whole gradient down to norm C; "per_layer" each parameter's to C/√(number of
+            parameters); "automatic" scales every gradient to C/(norm + 0.01).
+        exact_sums: `sums` are whole multiples of `grid`, as int64, and adding a person changes them by that person's
+            contribution alone; else they are float32.
+
+    Attributes:
+        parameters: The trainable parameters by name, tied ones once.
+        max_grad_norm: C.
+        style: As given.
+
+    Privacy: with `exact_sums`, one person moves `sums` by at most C in ℓ2 norm, exactly, in all parameters together,
+    under the add-or-remove relation (THEORY 7.1, 7.3; decision 0031 has the proof and what it assumes of a model).
+
+    Example:
+        >>> model = nn.Linear(2, 1, bias=False)
+        >>> with Clipper(model, 1.0, exact_sums=True) as clipper:
+        ...     out = model(torch.tensor([[3.0, 4.0], [0.0, 0.5]]))
+        ...     clipper.backward(out[:, 0])
+        >>> clipper.gradients()["weight"]
+        tensor([[0.6, 1.3]])
+    """
+
+    def __init__(self, model: nn.Module, max_grad_norm: float, *, style: Style = "flat", exact_sums: bool) -> None:
+        if not (math.isfinite(max_grad_norm) and 1e-10 <= max_grad_norm <= 1e10):
+            raise InvalidArgument("max_grad_norm has to lie between 1e-10 and 1e10.")
+        if style not in get_args(Style):
+            raise InvalidArgument(f"style={style!r} is none of {', '.join(get_args(Style))}.")
+        if any(hasattr(part, "_orig_mod") or part._compiled_call_impl is not None for part in model.modules()):
+            raise NotAllowed(
+                "a compiled model cannot be watched.",
+                why="its operations are not seen one by one, so that gradients could go around the clipping.",
+                do="pass the model before torch.compile.",
+            )
+        self.model, self.max_grad_norm, self.style, self.exact_sums = model, float(max_grad_norm), style, exact_sums
+        self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        if not self.parameters:
+            raise InvalidArgument("no parameter of the model is trainable.", do="set requires_grad on some.")
+        for name, p in self.parameters.items():
+            if not p.is_floating_point():
+                raise NotAllowed(f"the parameter {name!r} is of type {p.dtype}.", do="use real floating-point numbers.")
+        self._names = {id(p): name for name, p in self.parameters.items()}
+        self._limits = self._allowed()
+        self._handles: list[RemovableHandle] = []
+        self._found: Findings | None = None
+        self._book = Book()
+        self._people: int | None = None
+        self._outputs: list[list[Tensor]] = []
+        self._checked_losses = False
+        self._modes: list[Watched | None] = []
+        self._busy = False
+        self._last: dict[str, tuple[str, int, int]] = {}
+        self.clear()
+
+    def __enter__(self) -> Clipper:
+        self.attach()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.detach()
+
+    def attach(self) -> None:
+        """Begin to watch the model's forward pass."""
+        if self._handles:
+            return
+        self._handles = [
+            self.model.register_forward_pre_hook(self._before, with_kwargs=True),
+            self.model.register_forward_hook(self._after, with_kwargs=True, always_call=True),
+        ]
+        for name, p in self.parameters.items():
+            self._handles.append(p.register_hook(self._alarm(name)))
+
+    def detach(self) -> None:
+        """Leave the model as it was."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._forget()
+
+    def clear(self) -> None:
+        """Begin a step: nobody is in the sums."""
+        kind = torch.int64 if self.exact_sums else torch.float32
+        self._totals = {n: torch.zeros(p.shape, dtype=kind, device=p.device) for n, p in self.parameters.items()}
+        self._added = 0
+        self._norms: list[Tensor] = []
+        self._forget()
+
+    @property
+    def grid(self) -> float | None:
+        """The step of the grid that exact sums are counted in; None for floats."""
+        return math.ldexp(self.max_grad_norm, -GRID_BITS) if self.exact_sums else None
+
+    @property
+    def sums(self) -> dict[str, Tensor]:
+        """The sums of clipped gradients: int64 in steps of `grid`, or float32.
+
+        Finer whole numbers were added; each is rounded once. One person moves them by at most `sensitivity`.
+        """
+        if not self.exact_sums:
+            return self._totals
+        return {name: torch.floor_divide(total + FINER // 2, FINER) for name, total in self._totals.items()}
+
+    def gradients(self) -> dict[str, Tensor]:
+        """Return the sums as float32, without any noise: NOT PRIVATE, for tests."""
+        step = self.grid
+        return {n: s.float() if step is None else (s.double() * step).float() for n, s in self.sums.items()}
+
+    @property
+    def sensitivity(self) -> float:
+        """How far, in ℓ2, one person moves `sums`, times `grid` where they are whole numbers.
+
+        Privacy: exact sums: C, a theorem. Float sums: C and twice the rounding of a sum of at most `FLOAT_PEOPLE`
+        contributions, in the rounding model of decision 0031.
+        """
+        return self.max_grad_norm * (1 if self.exact_sums else 1 + 2 * FLOAT_PEOPLE * FLOAT_ROUNDING)
+
+    def explain(self) -> list[Explanation]:
+        """Say for each parameter how its gradients were clipped in the last micro-batch."""
+        return [
+            Explanation(name, tuple(p.shape), *self._last.get(name, ("-", 0, 0))) for name, p in self.parameters.items()
+        ]
+
+    def backward(self, losses: Tensor) -> None:
+        """Add the clipped gradients of one micro-batch to the sums.
+
+        Args:
+            losses: One for each person, in the order of the rows that the model was called with.
+        """
+        if losses.dim() != 1:
+            raise InvalidArgument("losses have to be one-dimensional, one for each person.", do='use reduction="none".')
+        if not self._handles:
+            raise InvalidArgument("the model is not attached.", do="call attach() before the forward pass.")
+        device = next(iter(self.parameters.values())).device.type
+        try:
+            with torch.autocast(device, enabled=False):
+                if len(losses):
+                    self._add(self._pieces(losses), len(losses))
+        finally:
+            self._forget()
+
+    def under(self, bound: float) -> int:
+        """Return how many people of this step so far had gradients of norm at most `bound`: NOT PRIVATE as it is."""
+        return int(sum(int((norms <= bound).sum()) for norms in self._norms))
+
+    # ---- watching
+
+    def _alarm(self, name: str) -> Callable[[Tensor], None]:
+        def ring(_: Tensor) -> None:
+            raise escaped(name)
+
+        return ring
+
+    def _before(self, model: nn.Module, args: Any, kwargs: Any) -> None:
+        if self._busy:
+            return
+        mode = None
+        if torch.is_grad_enabled():
+            inputs = Inputs.of(args, kwargs)
+            if self._people not in (None, inputs.people):
+                self._forget()
+            self._people = inputs.people
+            if inputs.people > 1 and self._found is None:
+                self._probe(inputs)
+
+            def again() -> tuple[Step, ...]:
+                return self._probe(inputs)
+
+            steps = self._found.steps if self._found else ()
+            mode = Watched(self._names, self._book, inputs.people, steps, again, whole=self.exact_sums)
+            mode.__enter__()  # type: ignore[no-untyped-call]
+        self._modes.append(mode)
+
+    def _after(self, model: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
+        if self._busy or not self._modes:
+            return
+        mode = self._modes.pop()
+        if mode is not None:
+            mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._outputs.append(list(tensors(out)))
+
+    def _probe(self, inputs: Inputs) -> tuple[Step, ...]:
+        self._busy = True
+        try:
+            self._found = probe(self.model, self._names, inputs)
+        finally:
+            self._busy = False
+        return self._found.steps
+
+    def _forget(self) -> None:
+        self._book, self._people, self._outputs = Book(), None, []
+
+    # ---- summing
+
+    def _pieces(self, losses: Tensor) -> Mapping[str, Piece]:
+        if self._people is None:
+            raise InvalidArgument("these losses come from no forward pass of the attached model.")
+        if len(losses) != self._people:
+            raise InvalidArgument(
+                "there are not as many losses as people: the rows of the first tensor that the model is called with.",
+                do="pass one loss for each row, and call the model on the micro-batch's rows.",
+            )
+        if not losses.requires_grad:
+            raise InvalidArgument("losses have no gradient.", do="compute them with gradients enabled.")
+        if not self._checked_losses and len(losses) > 1:
+            self._check_losses(losses)
+        torch.autograd.backward(losses, torch.ones_like(losses))
+        if self._people == 1:
+            copies = [c for c in self._book.copies.values() if c.grad is not None]
+            found: dict[str, list[Piece]] = {
+                self._book.names[id(c)]: [Kept(c.grad[None])] for c in copies if c.grad is not None
+            }
+        else:
+            found = self._book.finish()
+        with torch.no_grad():
+            return {name: combine(pieces) for name, pieces in found.items()}
+
+    def _check_losses(self, losses: Tensor) -> None:
+        """Refuse losses that see several people's outputs."""
+        self._book.muted = True
+        owners = self._found.outputs if self._found else ()
+        owned = [
+            (x, owner)
+            for outputs in self._outputs
+            for x, owner in zip(outputs, owners, strict=False)
+            if owner is not None and x.requires_grad
+        ]
+        for person in (0, len(losses) - 1) if owned else ():
+            wanted = [x for x, _ in owned]
+            found = torch.autograd.grad(losses[person], wanted, retain_graph=True, materialize_grads=True)
+            for gradient, (_, owner) in zip(found, owned, strict=True):
+                # 0 times somebody's infinite derivative is NaN, which says nothing about a dependence.
+                moved = ((gradient != 0) & ~gradient.isnan()).float()
+                moved = owner.split(moved, len(losses)).flatten(1).any(1)
+                moved[person] = False
+                if bool(moved.any()):
+                    raise NotAllowed(
+                        "a person's loss depends on what the model says of others.",
+                        why="that person's data would move other people's gradients.",
+                        do='compute each loss from its own row, as with reduction="none".',
+                    )
+        self._book.muted = False
+        self._checked_losses = True
+
+    @torch.no_grad()
+    def _add(self, pieces: Mapping[str, Piece], people: int) -> None:
+        self._added += people
+        most = MOST_PEOPLE if self.exact_sums else FLOAT_PEOPLE
+        if self._added > most:
+            raise InvalidArgument(f"a step has more than {most} people.", do="take smaller batches.")
+        bounds = {name: piece.bound() for name, piece in pieces.items()}
+        if not bounds:
+            return
+        whole = torch.stack([bound.square() for bound in bounds.values()]).sum(0).sqrt()
+        self._norms.append(whole)
+        if self.style == "per_layer":
+            factors = {name: self._factors(bounds[name], pieces[name].slack(), self._limits[name]) for name in pieces}
+        else:
+            slack = torch.zeros_like(whole)
+            for piece in pieces.values():
+                slack += torch.as_tensor(piece.slack()).square()
+            shared = self._factors(whole, slack.sqrt(), self._limits[""])
+            factors = dict.fromkeys(pieces, shared)
+        for name, piece in pieces.items():
+            piece.add(self._totals[name], factors[name])
+            told = piece.piece if isinstance(piece, Permuted) else piece
+            self._last[name] = (type(told).__name__.lower(), 4 * piece.numbers(), piece.work())
+
+    def _factors(self, norms: Tensor, slack: Tensor | float, limit: float) -> Tensor:
+        """Return what each person's gradient is multiplied by: the result has norm at most `limit`."""
+        most = 2.0**SUM_BITS / self.max_grad_norm if self.exact_sums else 1.0
+        room = (limit - slack) if self.exact_sums else torch.full_like(norms, limit)
+        if self.style == "automatic":
+            found = room / (norms + STABILITY)
+        else:
+            found = torch.clamp(room / norms, max=most)
+        found = torch.where(torch.isfinite(norms) & torch.isfinite(found), found * SAFETY, torch.zeros_like(found))
+        return found.clamp_min(0)
+
+    def _allowed(self) -> dict[str, float]:
+        """Return how long contributions may be, of each parameter and ("") of all: in fine steps where sums are exact.
+
+        Rounding the sum to the grid moves each number by less than a step, so that contributions give up √d steps.
+        """
+        share = 1 / math.sqrt(len(self.parameters))
+        sizes = {name: p.numel() for name, p in self.parameters.items()}
+        if not self.exact_sums:
+            return {"": self.max_grad_norm} | dict.fromkeys(sizes, self.max_grad_norm * share)
+        steps = 2.0**GRID_BITS
+        limits = {name: steps * share - math.sqrt(size) for name, size in sizes.items()}
+        limits[""] = steps - math.sqrt(sum(sizes.values()))
+        if min(limits.values()) < steps * share / 2:
+            raise NotAllowed("the model has too many parameters for exact sums.", do="take float noise.")
+        return {name: limit * FINER for name, limit in limits.items()}

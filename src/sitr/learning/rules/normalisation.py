@@ -1,0 +1,94 @@
+"""Scales and shifts after a normalisation of each example by itself: layer, group, instance and RMS norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..pieces import Kept, Piece, in_single
+from ..watch import Call, Function
+from .linear import Receive
+
+
+def layer_norm(call: Call) -> tuple[Tensor, Receive] | None:
+    """F.layer_norm(input, normalized_shape, weight, bias, eps)."""
+    shape, eps = call.argument(1, "normalized_shape"), call.argument(4, "eps", 1e-5)
+    weight, bias = call.argument(2, "weight"), call.argument(3, "bias")
+    return _last(call, weight, bias, len(shape), lambda x: F.layer_norm(x, shape, eps=eps))
+
+
+def rms_norm(call: Call) -> tuple[Tensor, Receive] | None:
+    """F.rms_norm(input, normalized_shape, weight, eps)."""
+    shape, eps = call.argument(1, "normalized_shape"), call.argument(3, "eps")
+    return _last(call, call.argument(2, "weight"), None, len(shape), lambda x: F.rms_norm(x, shape, eps=eps))
+
+
+def group_norm(call: Call) -> tuple[Tensor, Receive] | None:
+    """F.group_norm(input, num_groups, weight, bias, eps)."""
+    groups, eps = call.argument(1, "num_groups"), call.argument(4, "eps", 1e-5)
+    weight, bias = call.argument(2, "weight"), call.argument(3, "bias")
+    return _channels(call, weight, bias, lambda x: F.group_norm(x, groups, eps=eps))
+
+
+def instance_norm(call: Call) -> tuple[Tensor, Receive] | None:
+    """F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)."""
+    if call.argument(1, "running_mean") is not None:
+        return None
+    weight, bias, eps = call.argument(3, "weight"), call.argument(4, "bias"), call.argument(7, "eps", 1e-5)
+    return _channels(call, weight, bias, lambda x: F.instance_norm(x, eps=eps))
+
+
+def _last(
+    call: Call, weight: Tensor | None, bias: Tensor | None, dims: int, normalised: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, Receive] | None:
+    """Scales of the last dimensions."""
+    x = call.argument(0, "input")
+    owner = call.owners.get(id(x))
+    if call.like(x) or owner is None or owner.dim >= x.dim() - dims:
+        return None
+
+    def receive(gradient: Tensor) -> list[tuple[Tensor, Piece]]:
+        outer, found = call.split(in_single(gradient), owner), []
+        if weight is not None and call.like(weight):
+            scaled = outer * call.split(normalised(in_single(x.detach())), owner)
+            found.append((weight, Kept(scaled.flatten(1, -1 - dims).sum(1))))
+        if bias is not None and call.like(bias):
+            found.append((bias, Kept(outer.flatten(1, -1 - dims).sum(1))))
+        return found  # type: ignore[return-value]
+
+    return call.plain(), receive
+
+
+def _channels(
+    call: Call, weight: Tensor | None, bias: Tensor | None, normalised: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, Receive] | None:
+    """Scales of the channels, which come after the rows."""
+    x = call.argument(0, "input")
+    owner = call.owners.get(id(x))
+    if call.like(x) or owner is None or owner.dim != 0:
+        return None
+
+    def receive(gradient: Tensor) -> list[tuple[Tensor, Piece]]:
+        outer, found = in_single(gradient), []
+        if weight is not None and call.like(weight):
+            scaled = outer * normalised(in_single(x.detach()))
+            found.append((weight, Kept(call.split(_positions(scaled), owner).sum(1))))
+        if bias is not None and call.like(bias):
+            found.append((bias, Kept(call.split(_positions(outer), owner).sum(1))))
+        return found  # type: ignore[return-value]
+
+    return call.plain(), receive
+
+
+def _positions(x: Tensor) -> Tensor:
+    return x.flatten(2).sum(2) if x.dim() > 2 else x
+
+
+RULES: dict[Function, Callable[[Call], tuple[Tensor, Receive] | None]] = {
+    F.layer_norm: layer_norm,
+    F.rms_norm: rms_norm,
+    F.group_norm: group_norm,
+    F.instance_norm: instance_norm,
+}

@@ -1,0 +1,486 @@
+"""A run: the loop in which each step is one draw, one noisy sum and one update, so that none can be left out."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from .. import _validate
+from ..errors import InvalidArgument
+from ..ledger import Ledger
+from ..mechanisms.randomness import EXPANDED, Seeded
+from .account import Account, Paid, Span
+from .checkpoint import Checkpoint, Position, digest_of, structure_of
+from .clipping import Clipper
+from .data import Examples
+from .explanation import Spent, Trace, progress_of, run_explained
+from .noise import CELLS, StepNoise, in_cells
+from .plan import LEAST_NORM, MOST_NORM, TrainingPlan
+from .sampling import Integers, Sampler, microbatches, sampler_of
+
+PARTS = 50  # of a run: so many checkpoints are written, unless told otherwise
+MOST_MICROBATCH = 10**9
+QUANTILE_RATE = 0.2  # how fast an adaptive bound follows its quantile (Andrew et al. 2021)
+
+
+class Step:
+    """One noisy update: micro-batches to go through, once; at their end come the noise and the optimizer's step.
+
+    Attributes:
+        number: Which step of the plan it is, from 1 on.
+
+    Example:
+        See `Run.steps`.
+    """
+
+    def __init__(self, run: Run, number: int, places: Integers, examples: Examples, most: int | None) -> None:
+        self.number = number
+        self._run, self._places, self._examples, self._most = run, places, examples, most
+        self._due = 0  # losses of the micro-batch at hand that `backward` was not called with yet
+        self.state = "new"
+
+    def __repr__(self) -> str:
+        return f"Step({self.number})"  # how many examples it has is private
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield micro-batches; none, where nobody was drawn. Behind the last one the model is updated.
+
+        Raises:
+            InvalidArgument: A micro-batch went by without `backward`, or the step was gone through before.
+        """
+        if self.state != "new":
+            raise InvalidArgument(
+                f"step {self.number} is gone through twice.",
+                why="a second pass over its examples would be a second release.",
+                do="for x, y in step: ... once.",
+            )
+        self.state = "open"
+        with self._run.clipper:
+            for places in microbatches(self._places, self._most):
+                self._due = places.size
+                yield self._examples.at(places)
+                if self._due:
+                    raise InvalidArgument(
+                        f"a micro-batch of step {self.number} went by without step.backward(losses).",
+                        why="its examples would be missing from the sum, and the noise would be the same.",
+                        do="call step.backward(losses) once for each micro-batch.",
+                    )
+        self._run._update()
+        self.state = "done"
+
+    def backward(self, losses: Tensor) -> None:
+        """Add the clipped gradients of the micro-batch at hand.
+
+        Args:
+            losses: One for each example: `F.cross_entropy(model(x), y, reduction="none")`.
+
+        Raises:
+            InvalidArgument: They are reduced to one number, or not one for each example, or have no gradient; or the
+                micro-batch has been added already.
+            NotAllowed: The model mixes examples, or does what no rule clips.
+
+        Privacy: what one example adds has norm at most `max_grad_norm`, whatever its loss (THEORY 7.1).
+        """
+        self._check(losses)
+        self._run._add(losses)
+        self._due = 0
+
+    def _check(self, losses: Any) -> None:
+        if self.state != "open" or not self._due:
+            raise InvalidArgument(
+                "step.backward was called twice for a micro-batch, or outside of one.",
+                why="each example counts once.",
+                do="for x, y in step: step.backward(losses), once.",
+            )
+        if not isinstance(losses, Tensor) or not losses.is_floating_point():
+            raise InvalidArgument("losses are no tensor of real numbers.", do="pass what your loss function returns.")
+        if losses.ndim == 0:
+            raise InvalidArgument(
+                "the losses were reduced to one number.",
+                why="gradients are clipped for each example, which needs each example's loss.",
+                do='pass reduction="none" to the loss function.',
+            )
+        if losses.ndim != 1 or len(losses) != self._due:
+            raise InvalidArgument(
+                "there is not one loss for each example of the micro-batch.",
+                do="average over positions or outputs of an example, such as losses.mean(1), and never over examples.",
+            )
+        if not losses.requires_grad:
+            raise InvalidArgument(
+                "the losses have no gradient.",
+                do="compute them from model(x), and neither under torch.no_grad() nor behind detach().",
+            )
+
+
+class Run:
+    """A model, its optimizer, and the plan by which they are trained; made by `attach`.
+
+    Attributes:
+        model: The user's own, whose class and state stay as they are.
+        optimizer: Likewise.
+        plan: What is done, and what it costs.
+        clipper: What sums clipped gradients.
+        done: How many steps are behind.
+        norm: What gradients are clipped to now; it changes with adaptive clipping alone.
+        losses: The mean loss of each step as it was measured, where the plan measures it.
+        unsafe_losses: The mean loss of each batch, where that was asked for: NOT PRIVATE.
+        private: False where noise was seeded: then the model protects nobody.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        plan: TrainingPlan,
+        *,
+        account: Account | None,
+        checkpoint: Checkpoint | None,
+        every: int,
+        unsafe_seed: int | None,
+    ) -> None:
+        self.model, self.optimizer, self.plan = model, optimizer, plan
+        self.account, self.checkpoint, self.every = account, checkpoint, every
+        source = EXPANDED if unsafe_seed is None else Seeded(unsafe_seed)
+        self.private = source.private
+        style = "flat" if plan.clipping == "adaptive" else plan.clipping
+        self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")
+        _check_covered(optimizer, self.clipper)
+        self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source)
+        operation = account.operation if account else None
+        self._position = Position(0, 0, secrets.randbits(63), plan.max_grad_norm, operation=operation)
+        self.losses: list[float] = []
+        self.unsafe_losses: list[float] = []
+        self._keep_losses = False
+        self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
+        self._begun = self._in_loop = False
+        self._broken = ""
+
+    def __repr__(self) -> str:
+        return f"Run({self.done} of {self.plan.steps} steps, {self.charged})"
+
+    @property
+    def done(self) -> int:
+        """How many steps are behind."""
+        return self._position.done
+
+    @property
+    def norm(self) -> float:
+        """What gradients are clipped to now."""
+        return self._position.norm
+
+    @property
+    def paid(self) -> Paid:
+        """The steps that were charged: those of the plan, and those that were charged again."""
+        return self._position.paid
+
+    @property
+    def charged(self) -> str:
+        """Where the run was charged, in words."""
+        if self.account is None:
+            return "not charged"
+        entries = ", ".join(entry for entry, _ in self.account.charges)
+        return f"charged in entry {entries}" if entries else "not charged yet"
+
+    def steps(
+        self, data: Any, *, microbatch: int | None = None, progress: bool = False, unsafe_losses: bool = False
+    ) -> Iterator[Step]:
+        """Yield the steps of the plan that are left; the first one charges for all of them.
+
+        Leaving the loop between two steps is allowed; `steps` then goes on, in this process, with what is left. A step
+        that is left before its end counts as made. All steps are paid for, whether they are made or not.
+
+        Args:
+            data: The examples: tensors, or a dataset with a length.
+            microbatch: How many examples to take at once, at most. It changes the memory that a step needs, and
+                nothing else.
+            progress: Show a bar with the ε so far.
+            unsafe_losses: Keep the mean loss of each batch, which is NOT PRIVATE.
+
+        Raises:
+            InvalidArgument: The data are not those of the plan, or the loop was left in the middle of a step; before
+                anything is charged, where it can be seen then.
+            BudgetExceeded: The ledger has not enough for the plan.
+
+        Privacy: the whole plan is charged before the first noise is drawn. What is refused before that is given back
+        where the ledger allows it. A run is open beside other grants, which its price allows for (THEORY 5.3).
+
+        Example:
+            >>> import torch.nn.functional as F
+            >>> from sitr.learning import attach, plan
+            >>> model = nn.Linear(2, 2)
+            >>> made = plan(n=100, batch=20, max_grad_norm=1.0, delta=1e-5, steps=5, noise_multiplier=4.0)
+            >>> run = attach(model, torch.optim.SGD(model.parameters(), lr=0.1), made)
+            >>> data = torch.randn(100, 2), torch.zeros(100, dtype=torch.int64)
+            >>> for step in run.steps(data, microbatch=8):
+            ...     for x, y in step:
+            ...         step.backward(F.cross_entropy(model(x), y, reduction="none"))
+            >>> run
+            Run(5 of 5 steps, not charged)
+        """
+        examples = Examples(data, self.plan.n)
+        most = None if microbatch is None else _validate.integer("microbatch", microbatch, 1, MOST_MICROBATCH)
+        self._refuse_second_loop()
+        self._refuse_broken()
+        self._keep_losses = unsafe_losses
+        return self._locked_loop(examples, most, progress)
+
+    def _locked_loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
+        if self.checkpoint is None:
+            yield from self._loop(examples, most, progress)
+            return
+        with self.checkpoint.locked():
+            yield from self._loop(examples, most, progress)
+
+    def _loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
+        self._refuse_second_loop()
+        self._in_loop, step = True, None
+        try:
+            self._begin()
+            sampler = sampler_of(self.plan, order=self._position.order, source=self.noise.source)
+            with progress_of(self, shown=progress) as advance:
+                while self.done < self.plan.steps:
+                    step = self._next(sampler, examples, most)
+                    yield step
+                    if step.state != "done":
+                        raise InvalidArgument(
+                            f"step {step.number} was left before its last micro-batch.",
+                            why="its update is not made, and the next step would not be what was planned.",
+                            do="go through all of a step: for x, y in step: ...",
+                        )
+                    advance()
+            self._end()
+        finally:
+            self._in_loop = False
+            self._leave(step)
+
+    def _next(self, sampler: Sampler, examples: Examples, most: int | None) -> Step:
+        if self.checkpoint is not None and self.done >= self._position.until:
+            self._save(until=min(self.done + self.every, self.plan.steps))
+        self.clipper.clear()
+        self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
+        return Step(self, self.done + 1, sampler.draw(self.done), examples, most)
+
+    # What is paid, and kept
+
+    def _begin(self) -> None:
+        """Charge the plan, or what may run twice of it, before anything is drawn."""
+        if self._begun:
+            return
+        structure = structure_of(self.model, self.optimizer)
+        if self.checkpoint is not None and self.checkpoint.exists:
+            self._resume(self.checkpoint, structure)
+        elif self.account is not None:
+            self._position = replace(self._position, paid=self.account.charge(self.plan, structure))
+        self._begun = True
+
+    def _resume(self, checkpoint: Checkpoint, structure: str) -> None:
+        found = checkpoint.read(self.model, self.optimizer, self.plan)
+        if found.operation != self._position.operation:
+            raise InvalidArgument(
+                f"{str(checkpoint.path)!r} is of operation {found.operation!r}.",
+                why="a run goes on under its own operation.",
+                do="attach it with that operation, and the ledger that it was begun with.",
+            )
+        self._position = found
+        if self.account is not None and found.done < self.plan.steps:
+            paid = self.account.resume(self.plan, structure, found.paid, Span(found.done, found.until))
+            self._position = replace(found, paid=paid)
+            self._save(until=found.until)  # before it starts: who resumes this file again pays again
+
+    def _save(self, until: int) -> None:
+        assert self.checkpoint is not None
+        self._position = replace(self._position, until=until)
+        self.checkpoint.write(self.model, self.optimizer, self.plan, self._position)
+
+    def _end(self) -> None:
+        if self.checkpoint is not None:
+            self._save(until=self.plan.steps)
+        if self.account is not None and self.account.running:
+            self.account.commit(
+                {"plan": self.plan.to_dict(), "weights": digest_of(self.model), "private": self.private}
+            )
+
+    def _leave(self, step: Step | None) -> None:
+        """Write down where the loop was left; what was charged and never started is given back."""
+        if self.account is not None and not self.account.running:  # no noise was drawn: all is as it was
+            self._broken = ""
+            if self.account.give_back():
+                self._begun = False
+                if self.checkpoint is not None:
+                    self.checkpoint.remove()
+            return
+        if step is None or self.done == self.plan.steps or self._broken:
+            return
+        if step.state == "open":  # it is paid for, and nobody knows what was seen of it: it counts as made
+            self._position = replace(self._position, done=self.done + 1)
+        if self.checkpoint is not None:
+            # To go on elsewhere costs one step at least, by which the ledger knows of it.
+            self._save(until=min(self.done + 1, self.plan.steps))
+
+    def _refuse_second_loop(self) -> None:
+        if self._in_loop:
+            raise InvalidArgument("the run is in its loop already.", do="leave it before you begin another.")
+
+    def _refuse_broken(self) -> None:
+        if self._broken:
+            raise InvalidArgument(
+                f"{self._broken}.",
+                why="what has been drawn of it cannot be undone, and is paid for.",
+                do="resume from the checkpoint in a new process, or begin a new run.",
+            )
+
+    # One step
+
+    def _add(self, losses: Tensor) -> None:
+        """Take the losses of a micro-batch."""
+        if self.plan.loss_bound is not None:
+            self._loss_cells += in_cells(losses, self.plan.loss_bound)
+        if self._keep_losses:
+            self._batch_loss += float(losses.detach().sum())
+        self._people += len(losses)
+        # To clip at another norm than the first, what is clipped is scaled: the grid of sums stays.
+        times = self.plan.max_grad_norm / self.norm
+        self.clipper.backward(losses if times == 1 else losses * times)
+
+    def _update(self) -> None:
+        """Draw the noise, once; divide by the expected batch; overwrite the gradients, and step."""
+        self._broken = "a step was interrupted while the model was updated"
+        if self.account is not None:
+            self.account.start()
+        times = self.norm / self.plan.max_grad_norm / self.plan.batch
+        noisy = self.noise.on_sums(self.clipper.sums)
+        with torch.no_grad():
+            for group in self.optimizer.param_groups:
+                for weight in group["params"]:
+                    weight.grad = None
+            for name, weight in self.clipper.parameters.items():
+                weight.grad = (noisy[name] * times).to(weight.dtype)
+        self.optimizer.step()
+        norm = self._adapted() if self.plan.clipping == "adaptive" else self.norm
+        self._measure_losses()
+        self.clipper.clear()
+        self._position = replace(self._position, done=self.done + 1, norm=norm)
+        self._broken = ""
+
+    def _adapted(self) -> float:
+        """The next bound: lower, where more gradients than the quantile lie under it (Andrew et al. 2021).
+
+        Each example of the step counts +1 where it is under the bound, else -1, so an empty draw says one half.
+        """
+        assert self.plan.quantile is not None
+        under = self.clipper.under(self.plan.max_grad_norm)
+        balance = self.noise.on_number(CELLS * (2 * under - self._people))
+        share = (1 + balance / self.plan.batch) / 2
+        return min(max(self.norm * math.exp(-QUANTILE_RATE * (share - self.plan.quantile)), LEAST_NORM), MOST_NORM)
+
+    def _measure_losses(self) -> None:
+        if self.plan.loss_bound is not None:
+            self.losses.append(self.noise.on_number(self._loss_cells) * self.plan.loss_bound / self.plan.batch)
+        if self._keep_losses:
+            self.unsafe_losses.append(self._batch_loss / self._people if self._people else math.nan)
+
+    # What is said of it
+
+    def spent(self) -> Spent:
+        """Return the ε of the steps behind, and of all that was charged.
+
+        Privacy: what was made again after a crash counts twice, as it was charged. All of the plan is spent when the
+        loop begins: less than that is a report on a run that may still go on.
+        """
+        return Spent.of_run(self)
+
+    def trace(self, points: int = 100) -> Trace:
+        """Return ε, and the losses where they are known, over the steps behind, for a picture."""
+        return Trace.of_run(self, _validate.integer("points", points, 1, 10**6))
+
+    def explain(self) -> str:
+        """Return what is done to which weights, what it costs, and what is not covered; it costs nothing."""
+        return run_explained(self)
+
+
+def attach(
+    model: nn.Module,
+    optimizer: Optimizer,
+    plan: TrainingPlan,
+    *,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    operation: str | None = None,
+    purpose: str | None = None,
+    checkpoint: str | Path | None = None,
+    every: int | None = None,
+    unsafe_seed: int | None = None,
+) -> Run:
+    """Return a run of a plan on a model and its optimizer, which stay the objects that they are; nothing is spent.
+
+    Args:
+        model: Any module whose examples do not mix; `fix(model)` replaces layers that mix them.
+        optimizer: Of all trainable weights of the model, and of no others.
+        plan: Made by `plan`.
+        ledger: What the run is charged to, or where it is. Without one the run is stamped "not charged".
+        dataset: Whose budget pays.
+        analyst: Who trains; the name of the operating system's user unless told.
+        operation: The id of the run, for ever.
+        purpose: What for; a budget for that purpose is charged as well.
+        checkpoint: A file to resume from after a crash; it is written at the beginning and then now and then.
+        every: How many steps are made between two checkpoints: as many may have to be paid for again. A fiftieth of
+            the steps unless told.
+        unsafe_seed: Draw from a seeded stream, for a test: the run is NOT PRIVATE.
+
+    Raises:
+        InvalidArgument: The optimizer does not fit the model; or nothing is trainable; or a name is missing.
+        NotAllowed: The model cannot be clipped.
+        UnknownName: The dataset has no budget.
+
+    Privacy: that of `plan.event`, for weights that see the data through `Run.steps` alone. Losses and metrics that the
+    loop shows are not private.
+
+    Example:
+        See `Run.steps`.
+    """
+    for given, kind in ((model, nn.Module), (optimizer, Optimizer), (plan, TrainingPlan)):
+        if not isinstance(given, kind):
+            raise InvalidArgument(
+                f"a {type(given).__name__} is no {kind.__name__}.", do="attach(model, optimizer, plan), in this order."
+            )
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise InvalidArgument(
+            "LBFGS asks for the loss again within a step.",
+            why="each of its questions would be a release.",
+            do="use an optimizer that takes one gradient a step, such as SGD or Adam.",
+        )
+    account = None if ledger is None else Account.of(ledger, dataset, analyst, operation, purpose)
+    if ledger is None and dataset is not None:
+        raise InvalidArgument("a dataset is named, and no ledger.", do="pass ledger=..., or leave out the dataset.")
+    each = max(plan.steps // PARTS, 1) if every is None else _validate.integer("every", every, 1, plan.steps)
+    kept = None if checkpoint is None else Checkpoint(checkpoint)
+    return Run(model, optimizer, plan, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed)
+
+
+def _check_covered(optimizer: Optimizer, clipper: Clipper) -> None:
+    """Refuse weights that would be trained without noise, or take noise and not be trained."""
+    covered = {id(weight): name for name, weight in clipper.parameters.items()}
+    held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
+    trained = [weight for group in optimizer.param_groups for weight in group["params"] if weight.requires_grad]
+    if any(id(weight) not in covered for weight in trained):
+        raise InvalidArgument(
+            "the optimizer has trainable weights that are not of the model.",
+            why="their gradients would be neither clipped nor noisy.",
+            do="make the optimizer from model.parameters().",
+        )
+    missing = [name for where, name in covered.items() if where not in held]
+    if missing:
+        raise InvalidArgument(
+            f"the optimizer does not have {missing[0]!r}, which is trainable.",
+            why="its gradients would take a part of max_grad_norm for nothing.",
+            do="freeze it by requires_grad_(False), or give it to the optimizer.",
+        )

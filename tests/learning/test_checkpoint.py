@@ -1,0 +1,318 @@
+"""Checkpoints: runs go on where they were, whatever killed them, and no step is free."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors import safe_open
+from torch import nn
+
+from sitr.accounting import Event, compose
+from sitr.errors import AlreadyAnswered, AlreadySpent, InvalidArgument, InvalidRecord
+from sitr.learning import Run, attach
+from sitr.learning.account import Span
+from sitr.learning.checkpoint import Checkpoint, Position, digest_of, structure_of
+from sitr.ledger import Budget, Ledger
+from tests.learning.loops import attached, data, made, model_and_optimizer, trained
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    opened = Ledger.open("memory://")
+    opened.create_budget("clinic", Budget(epsilon=10.0, delta=1e-4))
+    return opened
+
+
+def charged(ledger: Ledger, path: Path, plan: Any = None, **more: Any) -> Run:
+    options = {"dataset": "clinic", "analyst": "amina", "operation": "model", "every": 2, **more}
+    return attached(plan, ledger=ledger, checkpoint=path, **options)
+
+
+def crashed(run: Run, steps: int) -> None:
+    """Make some steps, and stop as a process that is killed does: nothing is tidied up."""
+    loop = run.steps(data(run.plan.n))
+    for step in loop:
+        for x, y in step:
+            step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+        if run.done == steps:
+            break
+    run._leave = lambda step: None  # type: ignore[method-assign]
+    loop.close()  # type: ignore[attr-defined]
+
+
+def same_state(first: torch.optim.Optimizer, second: torch.optim.Optimizer) -> bool:
+    one, other = first.state_dict(), second.state_dict()
+    assert one["param_groups"] == other["param_groups"]
+    assert one["state"].keys() == other["state"].keys()
+    for index, state in one["state"].items():
+        assert state.keys() == other["state"][index].keys()
+        for name, value in state.items():
+            same = other["state"][index][name]
+            assert torch.equal(value, same) if isinstance(value, torch.Tensor) else value == same
+    return True
+
+
+class TestFile:
+    def test_brings_everything_back(self, tmp_path: Path) -> None:
+        checkpoint = Checkpoint(tmp_path / "run")
+        run = trained(attached())
+        position = Position(4, 6, 123, 0.5, (Span(0, 6), Span(2, 4)), "model")
+        checkpoint.write(run.model, run.optimizer, run.plan, position)
+        model, optimizer = model_and_optimizer()
+        assert checkpoint.read(model, optimizer, run.plan) == position
+        assert digest_of(model) == digest_of(run.model)
+        assert same_state(run.optimizer, optimizer)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda weights: torch.optim.SGD(weights, lr=0.1, momentum=0.9),
+            lambda weights: torch.optim.AdamW(weights, lr=0.1, betas=(0.8, 0.99)),
+            lambda weights: torch.optim.RMSprop(weights, lr=0.1),
+            lambda weights: torch.optim.Adagrad(weights, lr=0.1),
+        ],
+    )
+    def test_of_other_optimizers(self, tmp_path: Path, make: Any) -> None:
+        model, _ = model_and_optimizer()
+        run = trained(attach(model, make(model.parameters()), made()))
+        Checkpoint(tmp_path / "run").write(run.model, run.optimizer, run.plan, Position(4, 6, 1, 1.0))
+        again = make(model.parameters())
+        Checkpoint(tmp_path / "run").read(model, again, run.plan)
+        assert same_state(run.optimizer, again)
+
+    def test_holds_no_code_and_nothing_of_noise(self, tmp_path: Path, ledger: Ledger) -> None:
+        trained(charged(ledger, tmp_path / "run"))
+        with safe_open(tmp_path / "run", framework="pt") as file:
+            about = json.loads(file.metadata()["sitr"])
+            names = set(file.keys())
+        assert set(about) == {"groups", "plan", "position", "structure", "values"}
+        assert set(about["position"]) == {"done", "until", "order", "norm", "paid", "operation"}
+        assert {name.split(".")[0] for name in names} == {"model", "optimizer"}
+        assert not (tmp_path / "run.new").exists()
+
+    def test_tied_weights_are_kept(self, tmp_path: Path) -> None:
+        model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+        model[1].weight = model[0].weight
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        Checkpoint(tmp_path / "run").write(model, optimizer, made(), Position(0, 1, 1, 1.0))
+        before = digest_of(model)
+        with torch.no_grad():
+            model[0].weight.zero_()
+        Checkpoint(tmp_path / "run").read(model, optimizer, made())
+        assert digest_of(model) == before
+        assert model[1].weight is model[0].weight
+
+    @pytest.mark.parametrize("content", [b"", b"{}", b"\x08\x00\x00\x00\x00\x00\x00\x00{}      ", b"PK\x03\x04"])
+    def test_that_is_none_is_refused(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "run").write_bytes(content)
+        with pytest.raises(InvalidRecord):
+            Checkpoint(tmp_path / "run").read(*model_and_optimizer(), made())
+
+    def test_needs_a_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidArgument, match="no file in a folder"):
+            Checkpoint(tmp_path / "none" / "run")
+        with pytest.raises(InvalidArgument, match="no file in a folder"):
+            Checkpoint(tmp_path)
+
+    def test_optimizers_that_cannot_be_kept_are_refused_before_anything_is_spent(
+        self, tmp_path: Path, ledger: Ledger
+    ) -> None:
+        run = charged(ledger, tmp_path / "run")
+        run.optimizer.param_groups[0]["more"] = object()
+        with pytest.raises(InvalidArgument, match="cannot be kept"):
+            trained(run)
+        assert ledger.spent("clinic").value == 0
+
+
+class TestStructure:
+    def test_tells_models_apart(self) -> None:
+        model, optimizer = model_and_optimizer()
+        same = structure_of(*model_and_optimizer())
+        assert structure_of(model, optimizer) == same
+        assert structure_of(*model_and_optimizer(4)) != same
+        assert structure_of(model, torch.optim.SGD(model.parameters(), lr=0.1)) != same
+        model[1] = nn.ReLU()
+        assert structure_of(model, optimizer) != same
+        model, optimizer = model_and_optimizer()
+        model[0].weight.requires_grad_(False)
+        assert structure_of(model, optimizer) != same
+
+    @pytest.mark.parametrize("change", ["model", "plan", "operation"])
+    def test_another_one_is_refused_before_anything_is_spent(self, tmp_path: Path, ledger: Ledger, change: str) -> None:
+        crashed(charged(ledger, tmp_path / "run"), 3)
+        spent = ledger.spent("clinic").value
+        path, before = tmp_path / "run", (tmp_path / "run").read_bytes()
+        if change == "model":
+            model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+            options = {"dataset": "clinic", "analyst": "amina", "operation": "model", "checkpoint": path}
+            run = attach(model, torch.optim.Adam(model.parameters(), lr=0.01), made(), ledger=ledger, **options)
+        elif change == "plan":
+            run = charged(ledger, path, made(noise_multiplier=3.0))
+        else:
+            run = charged(ledger, path, operation="other")
+        with pytest.raises(InvalidArgument, match=r"is of another|is of operation"):
+            trained(run)
+        assert ledger.spent("clinic").value == spent
+        assert path.read_bytes() == before
+
+
+class TestResumption:
+    def test_charges_what_may_have_run(self, tmp_path: Path, ledger: Ledger) -> None:
+        """Checkpoints before steps 0, 2 and 4; killed behind step 5: steps 4 and 5 may have run."""
+        first = charged(ledger, tmp_path / "run")
+        crashed(first, 5)
+        again = charged(ledger, tmp_path / "run")
+        made_again: list[int] = []
+        trained(again, after=lambda run: made_again.append(run.done))
+        assert made_again == [5, 6]
+        assert again.paid == (Span(0, 6), Span(4, 6))
+        lines = {line.operation: line for line in ledger.releases()}
+        assert {name: line.state for name, line in lines.items()} == {
+            "model": "started",
+            "model/resumed-1": "committed",
+        }
+        assert lines["model/resumed-1"].question.startswith("train a model again, steps 5 to 6")
+        events = [Event.from_dict(entry.record["event"]) for entry in ledger.entries() if entry.kind == "reserve"]
+        assert events == [again.plan.event, again.plan.event_between(4, 6)]
+        assert float(again.spent().whole) == float(compose(*events).epsilon(1e-5))
+        assert ledger.verify().valid
+
+    def test_goes_on_with_the_same_weights(self, tmp_path: Path, ledger: Ledger) -> None:
+        first, digests = charged(ledger, tmp_path / "run"), []
+        for step in first.steps(data()):
+            for x, y in step:
+                step.backward(F.cross_entropy(first.model(x), y, reduction="none"))
+            digests.append(digest_of(first.model))
+            if first.done == 3:
+                break
+        again = charged(ledger, tmp_path / "run")
+        loop = again.steps(data())
+        next(loop)
+        assert digest_of(again.model) == digests[2], "it was left between two steps, and kept there"
+        assert again.paid == (Span(0, 6), Span(3, 4)), "which costs one step"
+
+    def test_killed_before_any_noise_it_costs_nothing(self, tmp_path: Path, ledger: Ledger) -> None:
+        first = charged(ledger, tmp_path / "run")
+        loop = first.steps(data())
+        next(loop)
+        first._leave = lambda step: None  # type: ignore[method-assign]
+        loop.close()  # type: ignore[attr-defined]
+        assert [line.state for line in ledger.releases()] == ["reserved"]
+        again = trained(charged(ledger, tmp_path / "run"))
+        assert again.paid == (Span(0, 6),)
+        assert [line.state for line in ledger.releases()] == ["committed"]
+
+    def test_killed_twice_it_pays_twice(self, tmp_path: Path, ledger: Ledger) -> None:
+        for _ in range(3):
+            crashed(charged(ledger, tmp_path / "run", made(steps=20), every=10), 5)
+        last = trained(charged(ledger, tmp_path / "run", made(steps=20), every=10))
+        assert last.paid == (Span(0, 20), Span(0, 10), Span(0, 10), Span(0, 10))
+
+    def test_wrong_before_any_noise_it_stays_where_it_was(self, tmp_path: Path, ledger: Ledger) -> None:
+        """What was charged for the resumption is kept for the next one, in this process and in another."""
+        plan = made(batch=40, noise_multiplier=8.0)
+        crashed(charged(ledger, tmp_path / "run", plan), 3)
+        for run in (charged(ledger, tmp_path / "run", plan), charged(ledger, tmp_path / "run", plan)):
+            for _ in range(2):
+                with pytest.raises(ZeroDivisionError):  # noqa: PT012
+                    for step in run.steps(data()):
+                        for _ in step:
+                            1 / 0  # noqa: B018
+            assert run.done == 2
+            assert run.paid == (Span(0, 6), Span(2, 4))
+        states = [line.state for line in ledger.releases()]
+        assert states == ["started", "reserved"]
+        assert trained(charged(ledger, tmp_path / "run", plan)).paid == (Span(0, 6), Span(2, 4))
+
+    def test_of_an_old_copy_is_refused(self, tmp_path: Path, ledger: Ledger) -> None:
+        crashed(charged(ledger, tmp_path / "run"), 3)
+        old = (tmp_path / "run").read_bytes()
+        crashed(charged(ledger, tmp_path / "run"), 5)
+        (tmp_path / "run").write_bytes(old)
+        spent = ledger.spent("clinic").value
+        with pytest.raises(AlreadySpent, match="went on since"):
+            trained(charged(ledger, tmp_path / "run"))
+        assert ledger.spent("clinic").value == spent
+
+    def test_of_a_finished_run_is_refused(self, tmp_path: Path, ledger: Ledger) -> None:
+        crashed(charged(ledger, tmp_path / "run"), 3)
+        old = (tmp_path / "run").read_bytes()
+        run = charged(ledger, tmp_path / "run")
+        trained(run)
+        assert list(charged(ledger, tmp_path / "run").steps(data())) == []
+        (tmp_path / "run").write_bytes(old)
+        with pytest.raises((AlreadyAnswered, AlreadySpent)):
+            trained(charged(ledger, tmp_path / "run"))
+
+    def test_with_another_ledger_is_refused(self, tmp_path: Path, ledger: Ledger) -> None:
+        crashed(charged(ledger, tmp_path / "run"), 3)
+        other = Ledger.open("memory://")
+        other.create_budget("clinic", Budget(epsilon=10.0, delta=1e-4))
+        with pytest.raises(InvalidArgument, match="does not know that operation"):
+            trained(charged(other, tmp_path / "run"))
+        assert other.spent("clinic").value == 0
+        with pytest.raises(InvalidArgument, match="is of operation 'model'"):
+            trained(attached(checkpoint=tmp_path / "run"))
+
+    def test_beside_a_run_that_goes_on_is_refused(self, tmp_path: Path, ledger: Ledger) -> None:
+        for _ in charged(ledger, tmp_path / "run").steps(data()):
+            with pytest.raises(InvalidArgument, match="another run goes on"):
+                trained(charged(ledger, tmp_path / "run"))
+            break
+
+    def test_of_shuffled_passes_keeps_their_order(self, tmp_path: Path, ledger: Ledger) -> None:
+        plan = made(steps=8, sampling="shuffle", noise_multiplier=8.0)
+        first = charged(ledger, tmp_path / "run", plan, every=1, dataset="clinic")
+        ledger.create_budget("shuffled", Budget(epsilon=10.0, delta=1e-4, adjacency="replace_one"))
+        first.account = replace(first.account, dataset="shuffled")  # type: ignore[type-var]
+        crashed(first, 2)
+        again = charged(ledger, tmp_path / "run", plan, every=1, dataset="shuffled")
+        next(again.steps(data()))
+        assert again._position.order == first._position.order
+        assert again.paid[-1] == Span(1, 2)
+
+    def test_without_a_ledger(self, tmp_path: Path) -> None:
+        crashed(attached(checkpoint=tmp_path / "run", every=2), 3)
+        again = trained(attached(checkpoint=tmp_path / "run", every=2))
+        assert again.done == 6
+        assert again.paid == ()
+
+    def test_adaptive_norm_is_kept(self, tmp_path: Path) -> None:
+        first = attached(made(clipping="adaptive"), checkpoint=tmp_path / "run", every=1)
+        crashed(first, 3)
+        norms = first.norm
+        again = attached(made(clipping="adaptive"), checkpoint=tmp_path / "run", every=1)
+        next(again.steps(data()))
+        assert again.norm != 1.0
+        assert again.norm != norms, "the checkpoint is of the step before"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_at_any_moment_no_step_is_free(tmp_path: Path, seed: int) -> None:
+    """Each step was made at most as often as it was charged, and no noise was drawn twice."""
+    command = [sys.executable, "-m", "tests.learning.killed", str(tmp_path), "5", str(seed)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    told = json.loads(found.stdout)
+    assert told["valid"]
+    assert told["killed"] >= 3
+    counts = Counter(step for step, _ in told["made"])
+    assert set(counts) == set(range(24))
+    digests = [digest for _, digest in told["made"]]
+    assert len(set(digests)) == len(digests)
+    plan = made(steps=24, noise_multiplier=4.0)
+    charges = [Event.from_dict(event) for _, state, event in told["charged"] if state != "refunded"]
+    assert charges[0] == plan.event
+    # A charge of k steps pays for k more; what was made is never more than what was charged, step by step in all.
+    paid = sum(next(k for k in range(1, 25) if plan.event_between(0, k) == event) for event in charges)
+    assert sum(counts.values()) <= paid
+    assert told["charged"][-1][1] == "committed"

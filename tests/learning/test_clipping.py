@@ -1,0 +1,448 @@
+"""What leaves a clipper: bounded for every model and every number type, independent of micro-batches, or refused."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch.utils.checkpoint
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from sitr.errors import InvalidArgument, NotAllowed, SitrError
+from sitr.learning.clipping import FINER, GRID_BITS, Clipper
+from sitr.learning.oracle import clipped_by_loop, gradients_by_loop
+from tests.learning.models import (
+    GPT,
+    Recurrent,
+    ViT,
+    classes,
+    clipped,
+    distance,
+    length,
+    mnist_cnn,
+    next_words,
+    numbers,
+)
+
+BOUND = 2**GRID_BITS  # C in grid steps
+
+
+def total(out: Tensor) -> Tensor:
+    return out.flatten(1).sum(1)
+
+
+class Lambda(nn.Module):
+    """A model with one matrix, one table and a forward pass of its own."""
+
+    def __init__(self, run: Callable[[Any, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layer, self.table, self.run = nn.Linear(4, 4), nn.Parameter(torch.randn(4, 4)), run
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.run(self, x)
+
+
+# ---- the bound
+
+
+@pytest.mark.parametrize("style", ["flat", "per_layer", "automatic"])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("people", [1, 2])
+def test_what_one_person_adds_is_within_the_bound(style: str, size: float, people: int) -> None:
+    """T1, T22: to the last bit, and also when the table is used functionally (9.67 and 98.9 in a peer)."""
+    torch.manual_seed(1)
+    model = GPT(tied=True)
+    ids = torch.randint(11, (people, 6))
+    sums = clipped(model, (ids,), lambda out: next_words(out) * size, style=style).sums
+    assert length(sums) <= people * BOUND
+    assert length(sums) >= people * BOUND * (0.99 if size == 1e6 and people == 1 and style == "flat" else 0)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_bound_holds_in_every_number_type(kind: torch.dtype, exact: bool) -> None:
+    torch.manual_seed(2)
+    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)).to(kind)
+    for _ in range(5):
+        x = torch.randn(1, 6, dtype=kind)
+        for rows in (x, torch.cat([x, x * math.nan])):  # alone, and beside somebody who counts for nothing
+            clipper = clipped(model, (rows,), lambda out: total(out) * 100, exact_sums=exact)
+            bound = BOUND if exact else 1.0
+            assert bound * 0.99 < length(clipper.sums) <= bound
+
+
+def test_whoever_has_no_finite_gradient_counts_for_nothing() -> None:
+    """T13: the others' sum is what it would be without."""
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Conv1d(2, 3, 3, padding=1), nn.Tanh(), nn.Flatten(), nn.Linear(15, 4))
+    x = torch.randn(4, 2, 5)
+    for bad in (math.nan, math.inf, 1e30):
+        spoilt = x.clone()
+        spoilt[2, 0, 1] = bad
+        sums = clipped(model, (spoilt,), lambda out: total(out.square())).gradients()
+        rest = clipped(model, (torch.cat([x[:2], x[3:]]),), lambda out: total(out.square())).gradients()
+        for name in sums:
+            assert torch.isfinite(sums[name]).all()
+            if bad != 1e30:
+                torch.testing.assert_close(sums[name], rest[name], rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=25)
+@given(
+    layers=st.lists(st.sampled_from(["linear", "conv", "norm", "attention", "scale", "recur"]), min_size=1, max_size=3),
+    style=st.sampled_from(["flat", "per_layer", "automatic"]),
+    bound=st.floats(0.01, 100),
+    people=st.integers(1, 4),
+    exact=st.booleans(),
+    seed=st.integers(0, 2**31),
+)
+def test_random_models_are_clipped_like_the_loop(
+    layers: list[str], style: str, bound: float, people: int, exact: bool, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    model = nn.Sequential(*[_layer(kind) for kind in layers], nn.Flatten(), nn.Linear(24, 4))
+    inputs = (torch.randn(people, 4, 6),)
+    found = clipped(model, inputs, classes, style=style, max_grad_norm=bound, exact_sums=exact)
+    by_loop = gradients_by_loop(model, lambda m: classes(m(*inputs)))
+    wanted = clipped_by_loop(by_loop, bound, style)
+    error = math.sqrt(sum(float((found.gradients()[n] - wanted[n]).double().square().sum()) for n in wanted))
+    assert error <= 1e-4 * people * bound  # of which √d grid steps are given up for rounding
+    lone = clipped(model, (inputs[0][:1],), classes, style=style, max_grad_norm=bound, exact_sums=exact)
+    assert length(lone.sums) <= (BOUND if exact else bound)
+
+
+class Scale(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor, self.shift = nn.Parameter(torch.randn(6)), nn.Parameter(torch.randn(4, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.factor + self.shift
+
+
+class First(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = (self.inner(x, x, x) if isinstance(self.inner, nn.MultiheadAttention) else self.inner(x))[0]
+        return found
+
+
+def _layer(kind: str) -> nn.Module:
+    if kind == "attention":
+        return First(nn.MultiheadAttention(6, 2, batch_first=True))
+    if kind == "recur":
+        return First(nn.GRU(6, 6, batch_first=True))
+    if kind == "scale":
+        return Scale()
+    if kind == "norm":
+        return nn.LayerNorm(6)
+    inner = nn.Linear(6, 6) if kind == "linear" else nn.Conv1d(4, 4, 3, padding=1, padding_mode="circular")
+    return nn.Sequential(inner, nn.Tanh())
+
+
+# ---- exact sums
+
+
+def test_a_person_changes_exact_sums_by_that_persons_contribution_alone() -> None:
+    torch.manual_seed(4)
+    model = mnist_cnn()
+    x = numbers(1, 28, 28)
+    everybody = Clipper(model, 1.0, exact_sums=True)
+    apart = Clipper(model, 1.0, exact_sums=True)
+    with everybody:
+        everybody.backward(classes(model(x)))
+    forward, back = {n: t.clone() for n, t in everybody._totals.items()}, torch.arange(4, -1, -1)
+    everybody.clear()
+    with everybody:
+        everybody.backward(F.cross_entropy(model(x[back]), back % 10, reduction="none"))
+    assert all(torch.equal(forward[n], everybody._totals[n]) for n in forward)  # in any order
+    with apart:
+        apart.backward(classes(model(x))[:5])
+    lone = length(apart.sums)
+    assert lone > 0
+    for n in forward:
+        assert apart.sums[n].dtype == torch.int64
+        torch.testing.assert_close(apart.sums[n] * FINER, forward[n], rtol=0, atol=FINER // 2)
+
+
+def test_micro_batches_are_one_batch() -> None:
+    """T20: nothing is lost between them."""
+    torch.manual_seed(5)
+    model, x = mnist_cnn(), torch.randn(12, 1, 28, 28)
+    sums = []
+    for size in (12, 5, 1):
+        clipper = Clipper(model, 1.0, exact_sums=True)
+        with clipper:
+            for start in range(0, 12, size):
+                clipper.backward(total(model(x[start : start + size])))
+        sums.append(clipper.sums)
+    for other in sums[1:]:
+        for name in other:
+            torch.testing.assert_close(other[name], sums[0][name], rtol=0, atol=BOUND * 1e-5)
+
+
+def test_an_empty_batch_adds_nothing() -> None:
+    """T15."""
+    for model, x in ((mnist_cnn(), torch.zeros(0, 1, 28, 28)), (GPT(), torch.zeros(0, 6, dtype=torch.int64))):
+        clipper = clipped(model, (x,), total)
+        assert length(clipper.sums) == 0
+        clipper.attach()
+        clipper.backward(torch.zeros(0))
+        assert length(clipper.sums) == 0
+
+
+# ---- what is refused
+
+
+class Coupled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.layer(x)
+        return self.head(h - h.mean(0))
+
+
+class Sorted(nn.Module):
+    """Treats people in the order of their data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        order = x[:, 0].argsort(descending=True)
+        return self.layer(x[order])[order.argsort()]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)),
+        nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4, track_running_stats=False)),
+        Coupled(),
+        Sorted(),
+    ],
+    ids=["batch_norm", "batch_norm_last", "mean", "sorted"],
+)
+def test_models_that_mix_people_are_refused(model: nn.Module) -> None:
+    """T4; sorting is refused too, since a norm would be put together from several people's layers."""
+    before = copy.deepcopy(model.state_dict())
+    x = torch.tensor([[1.0, 2, 3, 4], [2, 0, 1, 1], [3, 1, 1, 5], [0, 7, 1, 1]])
+    with pytest.raises(NotAllowed, match=r"mixes people|changes the buffer"):
+        clipped(model, (x,), total)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda m, x: m.layer(x) + torch.cumsum(m.layer(x), 0),
+        lambda m, x: F.linear(x, m.table) @ x.T,
+    ],
+    ids=["cumsum", "pairs"],
+)
+def test_people_who_see_each_other_are_refused(run: Callable[[Any, Tensor], Tensor]) -> None:
+    with pytest.raises(NotAllowed, match="mixes people"):
+        clipped(Lambda(run), (torch.randn(4, 4),), total)
+
+
+def _outside(model: Lambda, x: Tensor) -> Tensor:
+    return total(model(x)) + model.table.square().sum()
+
+
+def _part(model: Lambda, x: Tensor) -> Tensor:
+    return total(model(x)) + total(model.layer(x))
+
+
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+        x, w = ctx.saved_tensors
+        return g @ w.T, x.T @ g
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("losses", [_outside, _part], ids=["decay_in_the_loss", "a_part_by_itself"])
+def test_gradients_that_go_around_the_rules_raise(losses: Callable[[Any, Tensor], Tensor], people: int) -> None:
+    """T1: nothing is summed, and no gradient of the model's own appears."""
+    model = Lambda(lambda m, x: F.linear(m.layer(x), m.table))
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper, pytest.raises(NotAllowed, match="not seen"):
+        clipper.backward(losses(model, torch.randn(people, 4)))
+    assert length(clipper.sums) == 0
+    assert all(p.grad is None for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda m, x: m.layer(Squared.apply(x, m.table)),
+        lambda m, x: m.layer(Squared.apply(x, m.table.t())),
+        lambda m, x: torch.utils.checkpoint.checkpoint(m.layer, x, use_reentrant=False),
+    ],
+    ids=["custom", "custom_of_derived", "checkpoint"],
+)
+def test_what_no_watch_can_see_raises(run: Callable[[Any, Tensor], Tensor]) -> None:
+    with pytest.raises((SitrError, torch.utils.checkpoint.CheckpointError)):
+        clipped(Lambda(run), (torch.randn(3, 4, requires_grad=True),), total)
+
+
+def test_an_input_changed_in_place_raises() -> None:
+    def run(m: Any, x: Tensor) -> Tensor:
+        h = x.clone()
+        out = m.layer(h)
+        h.mul_(2)
+        return out + h
+
+    with pytest.raises(NotAllowed, match="in place"):
+        clipped(Lambda(run), (torch.randn(3, 4),), total)
+
+
+def test_other_functions_than_in_the_probe_are_probed_again_or_refused() -> None:
+    def run(m: Any, x: Tensor) -> Tensor:
+        return m.layer(x) if m.training else x @ m.table
+
+    model = Lambda(run)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        clipper.backward(total(model(torch.randn(3, 4))))
+        model.eval()
+        clipper.backward(total(model(torch.randn(3, 4))))
+    assert {e.name: e.rule for e in clipper.explain()}["table"] == "product"
+
+    def by_data(m: Any, x: Tensor) -> Tensor:
+        return m.layer(x) if float(x[-1, 0]) > 0 else x @ m.table
+
+    chosen = Lambda(by_data)
+    x = torch.ones(5, 4)
+    x[-1] = -1
+    with pytest.raises(NotAllowed, match="did not in the probe"):
+        clipped(chosen, (x,), total)
+
+
+def test_losses_are_checked() -> None:
+    model = nn.Linear(4, 4)
+    for losses, words in (
+        (lambda out: out.mean(), "one-dimensional"),
+        (lambda out: out.flatten(), "as many losses"),
+        (lambda out: out.mean().expand(3), "depends on what the model says of others"),
+        (lambda out: total(out) / out.detach().norm() * out.norm(), "depends on what the model says of others"),
+        (lambda out: torch.zeros(3), "no gradient"),
+    ):
+        with pytest.raises(SitrError, match=words):
+            clipped(model, (torch.randn(3, 4),), losses)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch.compile imports what torch itself has deprecated
+def test_bad_arguments_are_refused() -> None:
+    model = nn.Linear(2, 2)
+    for options in ({"max_grad_norm": 0}, {"max_grad_norm": math.nan}, {"style": "round"}):
+        with pytest.raises(InvalidArgument):
+            Clipper(model, **({"max_grad_norm": 1.0, "exact_sums": True} | options))
+    with pytest.raises(InvalidArgument, match="trainable"):
+        Clipper(nn.Linear(2, 2).requires_grad_(False), 1.0, exact_sums=True)
+    with pytest.raises(NotAllowed, match="compiled"):
+        Clipper(torch.compile(model), 1.0, exact_sums=True)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="not attached"):
+        Clipper(model, 1.0, exact_sums=True).backward(torch.zeros(2))
+
+
+# ---- the model stays as it is
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = ViT()
+    x, before = numbers(3, 8, 8), {name: value.clone() for name, value in model.state_dict().items()}
+    plain, kind = model(x), type(model)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        watched = model(x)
+        clipper.backward(classes(watched))
+        assert type(model) is kind
+        assert model.state_dict().keys() == before.keys()
+    torch.testing.assert_close(watched, plain)
+    assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
+    assert all(p.grad is None for p in model.parameters())
+    total(model(x)).sum().backward()  # free again
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_training_and_evaluation_are_watched_alike() -> None:
+    """T23; dropout is the same in both passes of a probe, and the generator is left where it was."""
+    model = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5), nn.Linear(8, 4))
+    x = numbers(6)
+    for mode in (True, False):
+        model.train(mode)
+        state = torch.get_rng_state()
+        assert length(clipped(model, (x,), classes).sums) > 0
+        if not mode:
+            assert torch.equal(torch.get_rng_state(), state)
+            assert distance((model, (x,), classes)) < 1e-5
+
+
+def test_passes_without_gradients_are_not_watched() -> None:
+    model = nn.Linear(4, 4)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        with torch.no_grad():
+            model(torch.randn(7, 4))
+        clipper.backward(total(model(torch.randn(3, 4))))
+    assert length(clipper.sums) > 0
+
+
+def test_two_passes_in_one_loss() -> None:
+    torch.manual_seed(6)
+    model, x, y = nn.Linear(4, 4), torch.randn(3, 4), torch.randn(3, 4)
+
+    def both(m: nn.Module) -> Tensor:
+        return total((m(x) - m(y)).square())
+
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        clipper.backward(both(model))
+    wanted = clipped_by_loop(gradients_by_loop(model, both), 1.0)
+    for name, value in clipper.gradients().items():
+        torch.testing.assert_close(value, wanted[name], rtol=1e-4, atol=1e-5)
+
+
+def test_each_parameter_is_explained() -> None:
+    told = {e.name: e for e in clipped(GPT(tied=True), (torch.randint(11, (3, 6)),), next_words).explain()}
+    assert told["token.weight"].rule == "tied"
+    assert told["blocks.0.norm1.weight"].rule == "kept"
+    assert all(e.bytes > 0 for e in told.values())
+    assert Clipper(nn.Linear(2, 2), 1.0, exact_sums=True).explain()[0].rule == "-"
+
+
+def test_norms_are_counted_for_adaptive_clipping() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        clipper.backward(model(torch.tensor([[0.5], [2.0], [3.0]]))[:, 0])
+        clipper.backward(model(torch.tensor([[0.7]]))[:, 0])
+    assert (clipper.under(1.0), clipper.under(2.5)) == (2, 3)
+
+
+def test_lstm_keeps_its_class_and_result() -> None:
+    model = Recurrent("LSTM", num_layers=2, bidirectional=True)
+    ids = torch.randint(9, (3, 5))
+    plain = model(ids)
+    with Clipper(model, 1.0, exact_sums=True):
+        torch.testing.assert_close(model(ids), plain)

@@ -1,0 +1,110 @@
+"""Draws: each example by itself, with exactly its chance, whatever torch was seeded with."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import chi2, norm
+
+from sitr.learning.plan import plan
+from sitr.learning.sampling import PoissonSampler, ShuffledSampler, microbatches, sampler_of
+from sitr.mechanisms.randomness import SYSTEM, Seeded
+from sitr.mechanisms.samplers.draws import included
+
+FALSE_ALARM = 1e-9
+STEPS, N = 4000, 200
+
+
+def drawn(rate: Fraction) -> NDArray[np.float64]:
+    """Whether each example is in each step."""
+    sampler = PoissonSampler(N, rate)
+    inside = np.zeros((STEPS, N))
+    for step in range(STEPS):
+        inside[step, sampler.draw(step)] = 1
+    return inside
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("rate", [Fraction(3, 200), Fraction(1, 3), Fraction(9, 10)])
+def test_each_example_has_its_chance_by_itself(rate: Fraction) -> None:
+    """Marginals q, pairs q² within a step and across steps, and sizes spread as those of independent examples.
+
+    Four tests share the false alarm. The sum of squares of N standardised counts is near χ² with N degrees; a mean of
+    M products of independent indicators is near normal, each of variance q²(1-q²) at most; and of `STEPS` sizes the
+    sum of squares is near χ² with `STEPS` degrees.
+    """
+    inside, q = drawn(rate), float(rate)
+    each = FALSE_ALARM / 8
+    spread = ((inside.sum(0) - STEPS * q) ** 2).sum() / (STEPS * q * (1 - q))
+    assert chi2.ppf(each, N) < spread < chi2.isf(each, N)
+    within, across = inside[:, 0::2] * inside[:, 1::2], inside[0::2] * inside[1::2]
+    for both in (within, across):
+        off = (both.mean() - q**2) / math.sqrt(q**2 * (1 - q**2) / both.size)
+        assert abs(off) < norm.isf(each)
+    sizes = ((inside.sum(1) - N * q) ** 2).sum() / (N * q * (1 - q))
+    # A size is binomial, whose fourth moment is a little more than a normal one's.
+    wide = math.sqrt(1 + max(1 / (2 * N * q * (1 - q)), 0))
+    assert (chi2.ppf(each, STEPS) - STEPS) * wide < sizes - STEPS < (chi2.isf(each, STEPS) - STEPS) * wide
+
+
+@pytest.mark.statistical
+def test_rates_under_a_first_word_are_drawn() -> None:
+    """A chance of 2^-20 is under what sixteen bits tell: 10^7 places hold a binomial number, near Poisson(9.54)."""
+    found = included(Fraction(1, 2**20), 10**7, SYSTEM)
+    # P[Poisson(9.54) ≥ 40] < 1e-9 (its Chernoff bound), P[0] = 7e-5 is no alarm.
+    assert found.size < 40
+
+
+@given(st.integers(1, 300), st.data())
+def test_bits_decide_as_fractions_say(n: int, data: st.DataObject) -> None:
+    """The same bits, read as one number each, are under p just where an example is chosen."""
+    p = Fraction(data.draw(st.integers(0, n)), n)
+    chosen = included(p, 50, Seeded(n))
+    first = np.frombuffer(Seeded(n).bytes(100), dtype=np.uint16)
+    surely = np.flatnonzero([Fraction(int(word) + 1, 2**16) <= p for word in first])
+    perhaps = np.flatnonzero([Fraction(int(word), 2**16) < p for word in first])
+    assert set(surely) <= set(chosen) <= set(perhaps)
+
+
+def test_draws_do_not_follow_the_seed_of_torch() -> None:
+    """T11, of sampling: two runs of one seed have different batches, and so have two samplers of one plan."""
+    made = plan(n=1000, batch=500, max_grad_norm=1.0, delta=1e-5, steps=10, noise_multiplier=1.0)
+    found = []
+    for _ in range(2):
+        torch.manual_seed(7)
+        found.append(sampler_of(made, order=7).draw(0).tolist())
+    assert found[0] != found[1]
+
+
+def test_draws_may_be_empty_and_everyone() -> None:
+    assert PoissonSampler(0, Fraction(1, 2)).draw(0).size == 0
+    assert PoissonSampler(10, Fraction(0)).draw(0).size == 0
+    assert PoissonSampler(10, Fraction(1)).draw(0).tolist() == list(range(10))
+
+
+@given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 2**63))
+def test_a_pass_has_each_example_once(n: int, batch: int, seed: int) -> None:
+    sampler, steps = ShuffledSampler(n, min(batch, n), seed), -(-n // min(batch, n))
+    for epoch in (0, 3):
+        found = [sampler.draw(epoch * steps + step) for step in range(steps)]
+        assert sorted(np.concatenate(found)) == list(range(n))
+    assert sampler.draw(0).tolist() == ShuffledSampler(n, min(batch, n), seed).draw(0).tolist()
+
+
+def test_passes_have_orders_of_their_own() -> None:
+    sampler = ShuffledSampler(100, 100, 7)
+    assert sampler.draw(0).tolist() != sampler.draw(1).tolist()
+
+
+@given(st.integers(0, 50), st.none() | st.integers(1, 60))
+def test_microbatches_are_the_batch(size: int, most: int | None) -> None:
+    parts = list(microbatches(np.arange(size), most))
+    assert np.concatenate([np.arange(0), *parts]).tolist() == list(range(size))
+    assert all(0 < part.size <= (most or size) for part in parts)
