@@ -246,6 +246,43 @@ def test_models_that_mix_people_are_refused(model: nn.Module) -> None:
         assert torch.equal(value, before[name])
 
 
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen += x.detach().sum(0)
+        found: Tensor = self.layer(x)
+        return found
+
+
+@pytest.mark.parametrize("model", [Counting(), nn.Sequential(nn.Conv1d(4, 4, 1), nn.BatchNorm1d(4))])
+@pytest.mark.parametrize("people", [1, 3])
+def test_models_that_keep_something_are_refused_even_with_one_row(model: nn.Module, people: int) -> None:
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    x = torch.randn(people, 4) if isinstance(model, Counting) else torch.randn(people, 4, 5)
+    with clipper, pytest.raises(NotAllowed):
+        clipper.backward(total(model(x)))
+    assert length(clipper.sums) == 0
+    if people > 1 or not isinstance(model, Counting):
+        assert not any(bool(b.any()) for n, b in model.named_buffers() if "var" not in n)
+    for buffer in model.buffers():
+        buffer.zero_()
+
+
+def test_losses_of_an_earlier_pass_are_refused() -> None:
+    model = nn.Linear(4, 4)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        early = total(model(torch.randn(3, 4)))
+        model(torch.randn(2, 4))
+        model(torch.randn(3, 4))
+        with pytest.raises(InvalidArgument, match="last forward pass"):
+            clipper.backward(early)
+
+
 @pytest.mark.parametrize(
     "run",
     [

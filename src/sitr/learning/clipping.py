@@ -10,13 +10,14 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
 from ..errors import InvalidArgument, NotAllowed
 from .forward import Book, Watched, escaped
 from .pieces import SUM_BITS, Kept, Permuted, Piece, combine
-from .probe import Findings, Inputs, probe
-from .watch import Step, tensors
+from .probe import Findings, Inputs, keeps_something, probe
+from .watch import Step, mixes_people, tensors
 
 Style = Literal["flat", "per_layer", "automatic"]
 
@@ -106,6 +107,7 @@ class Clipper:
         self._outputs: list[list[Tensor]] = []
         self._checked_losses = False
         self._modes: list[Watched | None] = []
+        self._versions: dict[str, int] = {}
         self._busy = False
         self._last: dict[str, tuple[str, int, int]] = {}
         self.clear()
@@ -215,6 +217,8 @@ class Clipper:
             return
         mode = None
         if torch.is_grad_enabled():
+            self._refuse_batch_norm()
+            self._versions = {name: buffer._version for name, buffer in model.named_buffers()}
             inputs = Inputs.of(args, kwargs)
             if self._people not in (None, inputs.people):
                 self._forget()
@@ -237,6 +241,15 @@ class Clipper:
         if mode is not None:
             mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._outputs.append(list(tensors(out)))
+            for name, buffer in model.named_buffers():
+                if self._versions.get(name) != buffer._version:
+                    raise keeps_something(name)
+
+    def _refuse_batch_norm(self) -> None:
+        """Refuse what a single row cannot show, before it changes anything."""
+        for name, part in self.model.named_modules():
+            if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None):
+                raise mixes_people(f"{name or 'the model'}, a {type(part).__name__}")
 
     def _probe(self, inputs: Inputs) -> tuple[Step, ...]:
         self._busy = True
@@ -271,6 +284,10 @@ class Clipper:
             }
         else:
             found = self._book.finish()
+        if not found:
+            raise InvalidArgument(
+                "these losses have no gradient in the last forward pass.", do="call backward after each forward pass."
+            )
         with torch.no_grad():
             return {name: combine(pieces) for name, pieces in found.items()}
 

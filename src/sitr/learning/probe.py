@@ -57,7 +57,11 @@ class Inputs:
         def change(x: Tensor) -> Tensor:
             x = x.clone()
             after = x[(person + 1) % len(x)].clone()
-            x[person] = torch.where(after == x[person], after + 1, after) if x.is_floating_point() else after
+            if x.is_floating_point():
+                after = torch.where(after == x[person], after + 1, after)
+            elif torch.equal(after, x[person]):
+                after = after.flatten().roll(1).view(after.shape)  # numbers that the model surely takes
+            x[person] = after
             return x
 
         return self._mapped(change)
@@ -95,7 +99,7 @@ def probe(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Findings:
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     sightings: list[list[Sighting]] = []
     outputs: list[list[Tensor]] = []
-    devices = sorted({x.device.index for x in tensors(inputs.args, inputs.kwargs) if x.is_cuda and x.device.index})
+    devices = sorted({x.device.index for x in tensors(inputs.args, inputs.kwargs) if x.is_cuda})
     for run in runs:
         with torch.random.fork_rng(devices=devices), torch.enable_grad():
             observer = Observer(names, (run.args, run.kwargs), COMPOSITES)
@@ -127,8 +131,13 @@ def _restore(model: nn.Module, buffers: dict[str, Tensor]) -> None:
                 if before is not None and before.shape == buffer.shape:
                     buffer.copy_(before)
     if moved:
-        raise NotAllowed(
-            f"the forward pass changes the buffer {moved[0]!r}.",
-            why="it would keep something of people's data without noise.",
-            do="use layers without running statistics; sitr.learning.fix(model) replaces batch normalisation.",
-        )
+        raise keeps_something(moved[0])
+
+
+def keeps_something(buffer: str) -> NotAllowed:
+    """Return the error for a model that remembers people outside its parameters."""
+    return NotAllowed(
+        f"the forward pass changes the buffer {buffer!r}.",
+        why="it would keep something of people's data without noise.",
+        do="use layers without running statistics; sitr.learning.fix(model) replaces batch normalisation.",
+    )
