@@ -226,7 +226,8 @@ class Watched(TorchFunctionMode):
         if out._is_view():
             out = out.clone()
         saved = [(x, x._version) for x in given if id(x) not in likes]
-        tapped: Tensor = Tap.apply(out, self._anchor.to(out.device), lambda g: self._receive(step, saved, receive, g))
+        anchor = self._anchor.to(out.device)
+        tapped: Tensor = Tap.apply(out, anchor, lambda g: self._receive(step, saved, receive, g))  # type: ignore[no-untyped-call]
         return tapped
 
     def _receive(self, step: Step, saved: list[tuple[Tensor, int]], receive: Receive, gradient: Tensor) -> None:

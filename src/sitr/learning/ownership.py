@@ -33,9 +33,9 @@ class Owned:
         """
         if self.dim == 0 and not self.minor:
             return x.reshape(people, x.shape[0] // people, *x.shape[1:])
-        if self.minor:
-            return x.unflatten(self.dim, (x.shape[self.dim] // people, people)).movedim(self.dim + 1, 0)
-        return x.unflatten(self.dim, (people, x.shape[self.dim] // people)).movedim(self.dim, 0)
+        each = x.shape[self.dim] // people
+        apart: Tensor = x.unflatten(self.dim, (each, people) if self.minor else (people, each))
+        return apart.movedim(self.dim + self.minor, 0)
 
     def join(self, x: Tensor) -> Tensor:
         """Undo `split`."""

@@ -71,9 +71,11 @@ def norms(x: Tensor) -> Tensor:
     count = flat.shape[1]
     hidden = math.sqrt(SMALLEST * max(1, count))
     if count % BLOCK or flat.dtype != torch.float32:
-        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64) + hidden
+        whole: Tensor = torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
+        return whole + hidden
     blocks = torch.linalg.vector_norm(flat.view(len(x), -1, BLOCK), dim=2)
-    return torch.linalg.vector_norm(blocks, dim=1, dtype=torch.float64) * (1 + gamma(BLOCK / 2 + 4)) + hidden
+    joined: Tensor = torch.linalg.vector_norm(blocks, dim=1, dtype=torch.float64)
+    return joined * (1 + gamma(BLOCK / 2 + 4)) + hidden
 
 
 def usable(factors: Tensor, x: Tensor) -> Tensor:
@@ -162,8 +164,8 @@ class Product:
     @cached_property
     def spread(self) -> Tensor:
         """Σ_t |a_t| |g_t| in the steps of `inputs`: no partial sum of the product is larger."""
-        a = torch.linalg.vector_norm(self.inputs, dim=2, dtype=torch.float64)
-        g = torch.linalg.vector_norm(self.outputs, dim=2, dtype=torch.float64)
+        a: Tensor = torch.linalg.vector_norm(self.inputs, dim=2, dtype=torch.float64)
+        g: Tensor = torch.linalg.vector_norm(self.outputs, dim=2, dtype=torch.float64)
         return (a * g).sum(1) * (1 + 2.0**-30) + SMALLEST
 
     def norm(self) -> Tensor:
@@ -205,9 +207,9 @@ class Product:
             scale = factors[:, None, None] * step
             self._add_whole(total, (outputs * scale).round_(), inputs)
         elif self.whole:
-            step = max(1, CACHED // (self.rows * self.columns))
-            for start in range(0, len(factors), step):
-                some = slice(start, start + step)
+            people = max(1, CACHED // (self.rows * self.columns))  # at once
+            for start in range(0, len(factors), people):
+                some = slice(start, start + people)
                 gradients = torch.bmm(outputs[some].transpose(1, 2), inputs[some])
                 add_scaled(total, gradients, factors[some])
         else:

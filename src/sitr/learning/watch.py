@@ -46,7 +46,7 @@ def replaced(tree: Any, new: Callable[[Tensor], Any]) -> Any:
 
 def name_of(func: Function) -> str:
     """Return how people call a torch function."""
-    return resolve_name(func) or getattr(func, "__name__", str(func))
+    return resolve_name(func) or str(getattr(func, "__name__", func))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Drawing needs matplotlib, the extra `plot`; it is imported only when something i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,6 +107,31 @@ def _write(path: Path, picture: Picture, formats: Iterable[str]) -> list[Path]:
         for name in formats:
             written.append(path.with_name(f"{path.name}.{name}"))
             drawn.savefig(written[-1], metadata=METADATA[name])
+    return written
+
+
+def write_pictures(
+    folder: str | Path, pictures: Mapping[str, Callable[[], Figure]], formats: Iterable[str] = FORMATS
+) -> list[Path]:
+    """Draw pictures into a folder, which is made if it is not there; return the files in the order they were written.
+
+    Raises:
+        InvalidArgument: A format is none.
+        MissingExtra: matplotlib is not installed.
+    """
+    chosen = [_validate.choice("formats", name, FORMATS) for name in formats]
+    require_matplotlib()
+    from matplotlib import rc_context
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with rc_context(STYLE):
+        for name, draw in pictures.items():
+            figure = draw()
+            for form in chosen:
+                written.append(folder / f"{name}.{form}")
+                figure.savefig(written[-1], metadata=METADATA[form])
     return written
 
 

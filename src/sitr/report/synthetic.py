@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _validate
 from ..release import NOT_PRIVATE
-from .figures import BLUE, FORMATS, METADATA, ORANGE, STYLE, empty_figure, require_matplotlib
+from .figures import BLUE, FORMATS, ORANGE, empty_figure, write_pictures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,23 +41,10 @@ def write_quality(folder: str | Path, quality: Quality, formats: Iterable[str] =
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    chosen = [_validate.choice("formats", name, FORMATS) for name in formats]
-    require_matplotlib()
-    from matplotlib import rc_context
-
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    drawings = {"marginals": draw_marginals, "pairs": draw_pairs}
-    with rc_context(STYLE):
-        for name, draw in drawings.items():
-            if name == "pairs" and len(quality.columns) < 2:
-                continue
-            figure = draw(quality)
-            for form in chosen:
-                written.append(folder / f"{name}.{form}")
-                figure.savefig(written[-1], metadata=METADATA[form])
-    return written
+    pictures = {"marginals": lambda: draw_marginals(quality)}
+    if len(quality.columns) > 1:
+        pictures["pairs"] = lambda: draw_pairs(quality)
+    return write_pictures(folder, pictures, formats)
 
 
 def draw_marginals(quality: Quality) -> Figure:

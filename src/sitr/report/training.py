@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import _validate
 from ..display import scientific
-from .figures import BLUE, FORMATS, METADATA, ORANGE, STYLE, empty_figure, require_matplotlib
+from .figures import BLUE, FORMATS, ORANGE, empty_figure, write_pictures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,18 +31,7 @@ def write_training(folder: str | Path, trace: Trace, formats: Iterable[str] = FO
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    chosen = [_validate.choice("formats", name, FORMATS) for name in formats]
-    require_matplotlib()
-    from matplotlib import rc_context
-
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / f"training.{form}" for form in chosen]
-    with rc_context(STYLE):
-        figure = draw_training(trace)
-        for path, form in zip(written, chosen, strict=True):
-            figure.savefig(path, metadata=METADATA[form])
-    return written
+    return write_pictures(folder, {"training": lambda: draw_training(trace)}, formats)
 
 
 def draw_training(trace: Trace) -> Figure:
