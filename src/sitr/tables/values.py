@@ -168,12 +168,11 @@ class Values:
     def _truncated(self, one: Truncated) -> Value:
         """By way of a timestamp: some engines make one of a date, and one with a time zone at that.
 
-        A missing moment is sent past the truncation: DuckDB takes `date_trunc('month', t) = c` for false wherever c
+        Within `coalesce`, which changes nothing: DuckDB takes a bare `date_trunc('month', t) = c` for false wherever c
         begins no month, of a missing t too.
         """
         value = self.of(one.value)
-        whole_moment = value.cast("timestamp")
-        cut = value.isnull().ifelse(ibis.null("timestamp"), whole_moment.truncate(TRUNCATIONS[one.unit]))
+        cut = ibis.coalesce(value.cast("timestamp").truncate(TRUNCATIONS[one.unit]), ibis.null("timestamp"))
         return cut.cast("date") if one.value.domain(self.schema).kind == "date" else cut
 
     def _chosen(self, one: Case | Coalesce) -> Value:
