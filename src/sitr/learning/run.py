@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from .. import _validate
 from ..errors import InvalidArgument
 from ..ledger import Ledger
 from ..mechanisms.randomness import EXPANDED, Seeded
-from .account import Account, Paid, Span
+from .account import Account, Paid, Span, went_on
 from .checkpoint import Checkpoint, Position, digest_of, structure_of
 from .clipping import Clipper
 from .data import Examples
@@ -161,10 +162,19 @@ class Run:
         self._keep_losses = False
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
         self._begun = self._in_loop = False
+        self._process = os.getpid()  # in which the run was begun
+        self._written: Position | None = None  # what the checkpoint holds, unless someone else went on from it
         self._broken = ""
 
     def __repr__(self) -> str:
         return f"Run({self.done} of {self.plan.steps} steps, {self.charged})"
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidArgument(
+            "a run cannot be copied.",
+            why="each copy would make the steps that are left, for the price of one.",
+            do="copy the model, or its state_dict().",
+        )
 
     @property
     def done(self) -> int:
@@ -241,6 +251,7 @@ class Run:
 
     def _loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
         self._refuse_second_loop()
+        self._refuse_broken()
         self._in_loop, step = True, None
         try:
             self._begin()
@@ -262,7 +273,10 @@ class Run:
             self._leave(step)
 
     def _next(self, sampler: Sampler, examples: Examples, most: int | None) -> Step:
+        self._refuse_other_process()
         if self.checkpoint is not None and self.done >= self._position.until:
+            if self.account is not None:
+                self.account.refuse_resumed(self.paid)
             self._save(until=min(self.done + self.every, self.plan.steps))
         self.clipper.clear()
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
@@ -273,7 +287,9 @@ class Run:
     def _begin(self) -> None:
         """Charge the plan, or what may run twice of it, before anything is drawn."""
         if self._begun:
+            self._refuse_resumed()
             return
+        self._process = os.getpid()
         structure = structure_of(self.model, self.optimizer)
         if self.checkpoint is not None and self.checkpoint.exists:
             self._resume(self.checkpoint, structure)
@@ -289,7 +305,7 @@ class Run:
                 why="a run goes on under its own operation.",
                 do="attach it with that operation, and the ledger that it was begun with.",
             )
-        self._position = found
+        self._position = self._written = found
         if self.account is not None and found.done < self.plan.steps:
             paid = self.account.resume(self.plan, structure, found.paid, Span(found.done, found.until))
             self._position = replace(found, paid=paid)
@@ -299,6 +315,7 @@ class Run:
         assert self.checkpoint is not None
         self._position = replace(self._position, until=until)
         self.checkpoint.write(self.model, self.optimizer, self.plan, self._position)
+        self._written = self._position
 
     def _end(self) -> None:
         if self.checkpoint is not None:
@@ -310,10 +327,12 @@ class Run:
 
     def _leave(self, step: Step | None) -> None:
         """Write down where the loop was left; what was charged and never started is given back."""
+        if self._process != os.getpid():  # the run, its charge and its checkpoint are the other process's
+            return
         if self.account is not None and not self.account.running:  # no noise was drawn: all is as it was
             self._broken = ""
             if self.account.give_back():
-                self._begun = False
+                self._begun, self._written = False, None
                 if self.checkpoint is not None:
                     self.checkpoint.remove()
             return
@@ -337,6 +356,22 @@ class Run:
                 do="resume from the checkpoint in a new process, or begin a new run.",
             )
 
+    def _refuse_resumed(self) -> None:
+        """Refuse to go on where someone else may have made, or may be making, the steps that are left."""
+        self._refuse_other_process()
+        if self.checkpoint is not None and self.checkpoint.position() != self._written:
+            raise went_on(self._position.operation)
+        if self.account is not None:
+            self.account.refuse_resumed(self.paid)
+
+    def _refuse_other_process(self) -> None:
+        if self._process != os.getpid():
+            raise InvalidArgument(
+                "the run was begun in another process.",
+                why="each of the two would make the steps that are left, for the price of one.",
+                do="go on in the process in which it was begun, or resume from its checkpoint once that has ended.",
+            )
+
     # One step
 
     def _add(self, losses: Tensor) -> None:
@@ -352,6 +387,7 @@ class Run:
 
     def _update(self) -> None:
         """Draw the noise, once; divide by the expected batch; overwrite the gradients, and step."""
+        self._refuse_other_process()
         self._broken = "a step was interrupted while the model was updated"
         if self.account is not None:
             self.account.start()
