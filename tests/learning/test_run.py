@@ -330,6 +330,41 @@ class TestBadUse:
         with pytest.raises(InvalidArgument, match="interrupted while"):
             next(second)
 
+    @pytest.mark.parametrize("use", ["backward", "next", "iter"])
+    def test_step_was_left_before_another(self, drawn: Any, use: str) -> None:
+        """Nobody comes into the sum of a later step by an earlier one, nor is an update made by it."""
+        drawn(range(8))
+        run = attached(made(batch=N))
+        for old in run.steps(data(), microbatch=4):
+            begun = iter(old)
+            if use != "iter":
+                x, y = next(begun)
+                old.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+            break
+        begun.close() if use == "backward" else None  # type: ignore[attr-defined]
+        done = run.done
+        for step in run.steps(data(), microbatch=4):
+            for x, y in step:
+                losses = F.cross_entropy(run.model(x), y, reduction="none")
+                with pytest.raises(InvalidArgument, match="was left"):
+                    old.backward(losses) if use == "backward" else next(begun)
+                break
+            break
+        assert run._people == 0
+        assert run.done == done + 1
+
+    def test_another_run_is_within_a_step_of_the_model(self, drawn: Any) -> None:
+        drawn(range(8))
+        model, optimizer = model_and_optimizer()
+        first, second = (attach(model, optimizer, made(batch=N)) for _ in range(2))
+        for step in first.steps(data()):
+            for _ in step:
+                with pytest.raises(InvalidArgument, match="a step of another run"):
+                    trained(second)
+                break
+            break
+        assert trained(second).done == 6
+
     @pytest.mark.parametrize("moment", ["within", "behind", "outside"])
     def test_process_is_another(
         self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str

@@ -55,19 +55,23 @@ class Step:
         """Yield micro-batches; none, where nobody was drawn. Behind the last one the model is updated.
 
         Raises:
-            InvalidArgument: A micro-batch went by without `backward`, or the step was gone through before.
+            InvalidArgument: A micro-batch went by without `backward`, or the step was gone through or left before; or
+                another run is within a step of the same model.
         """
+        self._refuse_left()
         if self.state != "new":
             raise InvalidArgument(
                 f"step {self.number} is gone through twice.",
                 why="a second pass over its examples would be a second release.",
                 do="for x, y in step: ... once.",
             )
+        _refuse_watched(self._run.model)
         self.state = "open"
         with self._run.clipper:
             for places in microbatches(self._places, self._most):
                 self._due = places.size
                 yield self._examples.at(places)
+                self._refuse_left()
                 if self._due:
                     raise InvalidArgument(
                         f"a micro-batch of step {self.number} went by without step.backward(losses).",
@@ -94,7 +98,16 @@ class Step:
         self._run._add(losses)
         self._due = 0
 
+    def _refuse_left(self) -> None:
+        if self.state == "left":
+            raise InvalidArgument(
+                f"step {self.number} was left.",
+                why="its examples would come into the sum of a later step, or make an update that was not planned.",
+                do="go on with the steps that run.steps yields next.",
+            )
+
     def _check(self, losses: Any) -> None:
+        self._refuse_left()
         if self.state != "open" or not self._due:
             raise InvalidArgument(
                 "step.backward was called twice for a micro-batch, or outside of one.",
@@ -327,6 +340,10 @@ class Run:
 
     def _leave(self, step: Step | None) -> None:
         """Write down where the loop was left; what was charged and never started is given back."""
+        was_open = step is not None and step.state == "open"
+        if step is not None and step.state != "done":
+            step.state = "left"
+            self.clipper.detach()  # also where someone keeps the step's iterator
         if self._process != os.getpid():  # the run, its charge and its checkpoint are the other process's
             return
         if self.account is not None and not self.account.running:  # no noise was drawn: all is as it was
@@ -338,7 +355,7 @@ class Run:
             return
         if step is None or self.done == self.plan.steps or self._broken:
             return
-        if step.state == "open":  # it is paid for, and nobody knows what was seen of it: it counts as made
+        if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
             self._position = replace(self._position, done=self.done + 1)
         if self.checkpoint is not None:
             # To go on elsewhere costs one step at least, by which the ledger knows of it.
@@ -500,6 +517,17 @@ def attach(
     each = max(plan.steps // PARTS, 1) if every is None else _validate.integer("every", every, 1, plan.steps)
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     return Run(model, optimizer, plan, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed)
+
+
+def _refuse_watched(model: nn.Module) -> None:
+    """Refuse a second run on a model of which a step is open: each would take the other's examples for its own."""
+    hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
+    if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
+        raise InvalidArgument(
+            "the model is within a step of another run.",
+            why="the examples of the one would come into the sum of the other.",
+            do="finish or leave that step first.",
+        )
 
 
 def _check_covered(optimizer: Optimizer, clipper: Clipper) -> None:
