@@ -113,15 +113,11 @@ def run_explained(run: Run) -> str:
     """Return what is done to which weights, what it costs, and what is not covered."""
     weights = run.clipper.parameters
     size = sum(weight.numel() for weight in weights.values())
-    told = [run.plan.explain(), f"Weights  {size:,} in {counted(len(weights), 'tensor')}, clipped as follows"]
-    rows = [
-        (one.name, "×".join(map(str, one.shape)) or "1", one.rule, f"{one.bytes:,}") for one in run.clipper.explain()
-    ]
-    rows = [("weight", "shape", "rule", "bytes"), *rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    told += [
-        "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    # Rules and bytes of the clipper are those of the last draw: how many examples it had, and how long, is private.
+    how = "each by itself" if run.clipper.style == "per_layer" else "together"
+    told = [run.plan.explain(), f"Weights  {size:,} in {counted(len(weights), 'tensor')}, clipped {how}"]
+    longest = max(map(len, weights))
+    told += [f"  {name:<{longest}}  {'×'.join(map(str, one.shape)) or '1'}" for name, one in weights.items()]
     if run.account is None:
         told.append("Ledger   none: the run is not charged, and no budget is kept by it.")
     else:
