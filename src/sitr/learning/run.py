@@ -92,7 +92,8 @@ class Step:
                 micro-batch has been added already.
             NotAllowed: The model mixes examples, or does what no rule clips.
 
-        Privacy: what one example adds has norm at most `max_grad_norm`, whatever its loss (THEORY 7.1).
+        Privacy: what one example adds has norm at most `max_grad_norm`, whatever its loss (THEORY 7.1). That it moves
+        nothing else rests on rows that do not depend on one another; docs/learning.md says what you have to keep.
         """
         self._check(losses)
         self._run._add(losses)
@@ -141,7 +142,7 @@ class Run:
         model: The user's own, whose class and state stay as they are.
         optimizer: Likewise.
         plan: What is done, and what it costs.
-        clipper: What sums clipped gradients.
+        clipper: What sums clipped gradients: NOT PRIVATE, as are the sizes of a draw that it tells.
         done: How many steps are behind.
         norm: What gradients are clipped to now; it changes with adaptive clipping alone.
         losses: The mean loss of each step as it was measured, where the plan measures it.
@@ -494,8 +495,9 @@ def attach(
         NotAllowed: The model cannot be clipped.
         UnknownName: The dataset has no budget.
 
-    Privacy: that of `plan.event`, for weights that see the data through `Run.steps` alone. Losses and metrics that the
-    loop shows are not private.
+    Privacy: that of `plan.event`, for weights that see the data through `Run.steps` alone, where each example is
+    computed by itself; docs/learning.md says what you have to keep. Losses and metrics that the loop shows are not
+    private.
 
     Example:
         See `Run.steps`.
