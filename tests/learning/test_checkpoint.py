@@ -49,6 +49,15 @@ def crashed(run: Run, steps: int) -> None:
     loop.close()  # type: ignore[attr-defined]
 
 
+def some_steps(run: Run, steps: int) -> None:
+    """Leave the loop in order, after some steps."""
+    for step in run.steps(data(run.plan.n)):
+        for x, y in step:
+            step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+        if run.done == steps:
+            break
+
+
 def same_state(first: torch.optim.Optimizer, second: torch.optim.Optimizer) -> bool:
     one, other = first.state_dict(), second.state_dict()
     assert one["param_groups"] == other["param_groups"]
@@ -239,7 +248,7 @@ class TestResumption:
         crashed(charged(ledger, tmp_path / "run"), 5)
         (tmp_path / "run").write_bytes(old)
         spent = ledger.spent("clinic").value
-        with pytest.raises(AlreadySpent, match="went on since"):
+        with pytest.raises(AlreadySpent, match="went on elsewhere"):
             trained(charged(ledger, tmp_path / "run"))
         assert ledger.spent("clinic").value == spent
 
@@ -262,6 +271,45 @@ class TestResumption:
         assert other.spent("clinic").value == 0
         with pytest.raises(InvalidArgument, match="is of operation 'model'"):
             trained(attached(checkpoint=tmp_path / "run"))
+
+    @pytest.mark.parametrize("copied", [False, True])
+    def test_ends_the_run_that_it_was_left_by(self, tmp_path: Path, ledger: Ledger, copied: bool) -> None:
+        """Two steps, then the rest by another run, from the file or from a copy of it: the first has none left."""
+        first = charged(ledger, tmp_path / "run")
+        some_steps(first, 2)
+        path = tmp_path / ("copy" if copied else "run")
+        path.write_bytes((tmp_path / "run").read_bytes())
+        assert trained(charged(ledger, path)).paid == (Span(0, 6), Span(2, 3))
+        kept, before = path.read_bytes(), digest_of(first.model)
+        with pytest.raises(AlreadySpent, match="went on elsewhere"):
+            trained(first)
+        assert (first.done, digest_of(first.model), path.read_bytes()) == (2, before, kept)
+
+    def test_from_a_copy_ends_a_run_that_goes_on(self, tmp_path: Path, ledger: Ledger) -> None:
+        """What the first still makes, up to where it writes its checkpoint, the second has paid for."""
+        first = charged(ledger, tmp_path / "run")
+        with pytest.raises(AlreadySpent, match="went on elsewhere"):  # noqa: PT012
+            for step in first.steps(data()):
+                for x, y in step:
+                    step.backward(F.cross_entropy(first.model(x), y, reduction="none"))
+                if first.done == 3:
+                    (tmp_path / "copy").write_bytes((tmp_path / "run").read_bytes())
+                    again = trained(charged(ledger, tmp_path / "copy"))
+        assert first.done == 4
+        assert again.paid == (Span(0, 6), Span(2, 4))
+
+    def test_without_a_ledger_ends_the_run_that_it_was_left_by(self, tmp_path: Path) -> None:
+        first = attached(checkpoint=tmp_path / "run")
+        some_steps(first, 2)
+        trained(attached(checkpoint=tmp_path / "run"))
+        with pytest.raises(AlreadySpent, match="the run went on elsewhere"):
+            trained(first)
+
+    def test_left_behind_the_last_step_it_is_over(self, tmp_path: Path, ledger: Ledger) -> None:
+        run = charged(ledger, tmp_path / "run")
+        some_steps(run, 6)
+        assert list(run.steps(data())) == []
+        assert [line.state for line in ledger.releases()] == ["committed"]
 
     def test_beside_a_run_that_goes_on_is_refused(self, tmp_path: Path, ledger: Ledger) -> None:
         for _ in charged(ledger, tmp_path / "run").steps(data()):

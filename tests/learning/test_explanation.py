@@ -49,7 +49,22 @@ def test_explains_rules_prices_and_what_is_outside(tmp_path: Path) -> None:
     assert "written every 1 step;" in told
     assert "last digits of floating-point noise" in told
     assert "how long steps take" in told
+    assert "examples that see one another" in told
+    assert "masks of dropout" in told
     assert "The ledger is in memory" in told
+
+
+@pytest.mark.parametrize("microbatch", [None, 3])
+def test_explains_nothing_of_a_draw(microbatch: int | None) -> None:
+    """How many examples were drawn is private: nothing changes by the steps, nor do the numbers of a run tell it."""
+    run = attached()
+    before = run.explain()
+    told: list[str] = []
+    trained(run, microbatch=microbatch, after=lambda run: told.append(run.explain()))
+    assert told == [before] * 6
+    assert "clipped together\n  0.weight  4×3\n  0.bias    4\n" in before
+    assert (run.trace().losses.size, run.losses, run.unsafe_losses) == (0, [], [])
+    assert "each by itself" in attached(made(clipping="per_layer")).explain()
 
 
 def test_progress_shows_epsilon(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -315,6 +318,88 @@ class TestBadUse:
         with pytest.raises(InvalidArgument, match="in its loop already"):
             next(second)
 
+    def test_loop_was_broken_after_a_second_was_asked_for(self) -> None:
+        run = attached()
+        first, second = run.steps(data()), run.steps(data())
+        run.optimizer.step = lambda: 1 / 0  # type: ignore[method-assign,assignment]
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012
+            for step in first:
+                for x, y in step:
+                    step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+        first.close()  # type: ignore[attr-defined]
+        with pytest.raises(InvalidArgument, match="interrupted while"):
+            next(second)
+
+    @pytest.mark.parametrize("use", ["backward", "next", "iter"])
+    def test_step_was_left_before_another(self, drawn: Any, use: str) -> None:
+        """Nobody comes into the sum of a later step by an earlier one, nor is an update made by it."""
+        drawn(range(8))
+        run = attached(made(batch=N))
+        for old in run.steps(data(), microbatch=4):
+            begun = iter(old)
+            if use != "iter":
+                x, y = next(begun)
+                old.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+            break
+        begun.close() if use == "backward" else None  # type: ignore[attr-defined]
+        done = run.done
+        for step in run.steps(data(), microbatch=4):
+            for x, y in step:
+                losses = F.cross_entropy(run.model(x), y, reduction="none")
+                with pytest.raises(InvalidArgument, match="was left"):
+                    old.backward(losses) if use == "backward" else next(begun)
+                break
+            break
+        assert run._people == 0
+        assert run.done == done + 1
+
+    def test_another_run_is_within_a_step_of_the_model(self, drawn: Any) -> None:
+        drawn(range(8))
+        model, optimizer = model_and_optimizer()
+        first, second = (attach(model, optimizer, made(batch=N)) for _ in range(2))
+        for step in first.steps(data()):
+            for _ in step:
+                with pytest.raises(InvalidArgument, match="a step of another run"):
+                    trained(second)
+                break
+            break
+        assert trained(second).done == 6
+
+    @pytest.mark.parametrize("moment", ["within", "behind", "outside"])
+    def test_process_is_another(
+        self, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    ) -> None:
+        """As in the child of a fork: it makes no step, and leaves the charge and the checkpoint as they are."""
+        run = charged(ledger, checkpoint=tmp_path / "run")
+        loop = run.steps(data())
+        for step in loop:
+            for x, y in step:
+                step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+            if run.done == 2:
+                break
+        if moment == "outside":
+            loop.close()  # type: ignore[attr-defined]
+        step = next(loop, None)  # type: ignore[assignment]
+        before, model = (tmp_path / "run").read_bytes(), [weight.detach().clone() for weight in run.model.parameters()]
+        with monkeypatch.context() as child:
+            child.setattr(run_module.os, "getpid", lambda: 1)
+            with pytest.raises(InvalidArgument, match="another process"):  # noqa: PT012
+                if moment == "within":
+                    for x, y in step:
+                        step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+                if moment == "behind":
+                    step.state = "done"
+                    next(loop)
+                trained(run)
+            loop.close()  # type: ignore[attr-defined]
+        assert (run.done, (tmp_path / "run").read_bytes()) == (2, before)
+        assert all(torch.equal(weight, old) for weight, old in zip(run.model.parameters(), model, strict=True))
+
+    @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+    def test_run_is_copied(self, copied: Any) -> None:
+        with pytest.raises(InvalidArgument, match="cannot be copied"):
+            copied(attached())
+
     def test_optimizer_has_others(self) -> None:
         model, _ = model_and_optimizer()
         other = nn.Linear(2, 2)
@@ -463,6 +548,25 @@ class TestLedger:
             break
         with pytest.raises(AlreadySpent, match="started before"):
             trained(charged(ledger, operation="model-2"))
+
+    def test_two_runs_of_one_operation_have_one_charge(self, ledger: Ledger) -> None:
+        """Both are let in before any noise is drawn; then the charge is of the first that draws some."""
+        first, second = charged(ledger), charged(ledger)
+        loops = first.steps(data()), second.steps(data())
+        steps = [next(loop) for loop in loops]
+        for x, y in steps[0]:
+            steps[0].backward(F.cross_entropy(first.model(x), y, reduction="none"))
+        before = [weight.detach().clone() for weight in second.model.parameters()]
+        for _ in range(2):
+            with pytest.raises(AlreadySpent):  # noqa: PT012
+                for step in loops[1] if _ else [steps[1]]:
+                    for x, y in step:
+                        step.backward(F.cross_entropy(second.model(x), y, reduction="none"))
+            loops[1].close()  # type: ignore[attr-defined]
+            loops = loops[0], second.steps(data())
+        assert (first.done, second.done) == (1, 0)
+        assert all(torch.equal(weight, old) for weight, old in zip(second.model.parameters(), before, strict=True))
+        assert [line.state for line in ledger.releases()] == ["started"]
 
     def test_names_are_checked_first(self, ledger: Ledger) -> None:
         with pytest.raises(UnknownName):

@@ -128,12 +128,17 @@ class Account:
         try:
             self._reserve(plan, structure, more)
         except (AlreadySpent, OperationTaken):
-            raise AlreadySpent(
-                f"the run {self.operation!r} went on since this checkpoint was written.",
-                why="steps that have run since would run again, and be free.",
-                do="use its latest checkpoint; or train anew, under a new operation.",
-            ) from None
+            raise went_on(self.operation) from None
         return more
+
+    def refuse_resumed(self, paid: Paid) -> None:
+        """Refuse to go on with a run that was resumed elsewhere, from whichever copy of its checkpoint.
+
+        Raises:
+            AlreadySpent: The ledger knows of a resumption that this run did not pay for.
+        """
+        if self._state(self._id((*paid, paid[-1]))) is not None:
+            raise went_on(self.operation)
 
     @property
     def running(self) -> bool:
@@ -203,6 +208,16 @@ class Account:
     def explain(self) -> str:
         """Return who pays, in a line."""
         return f"{self.dataset}, by {self.analyst}, as operation {self.operation!r}"
+
+
+def went_on(operation: str | None) -> AlreadySpent:
+    """Return the error of a run of which someone else makes the rest."""
+    name = "the run" if operation is None else f"the run {operation!r}"
+    return AlreadySpent(
+        f"{name} went on elsewhere, or from another checkpoint.",
+        why="steps that have run since would run again, and be free.",
+        do="use its latest checkpoint; or train anew, under a new operation.",
+    )
 
 
 def price(event: Event, delta: float) -> str:

@@ -131,6 +131,14 @@ class Checkpoint:
         os.replace(beside, self.path)
         sync_folder(self.path.parent)
 
+    def position(self) -> Position | None:
+        """Return the position that the file holds, and None where there is no file.
+
+        Raises:
+            InvalidRecord: The file is no checkpoint, or of a later version.
+        """
+        return Position.from_dict(self._content(tensors=False)[1]["position"]) if self.exists else None
+
     def read(self, model: nn.Module, optimizer: Optimizer, plan: TrainingPlan) -> Position:
         """Bring model and optimizer to where the run was, and return its position.
 
@@ -160,14 +168,14 @@ class Checkpoint:
         optimizer.load_state_dict({"state": state, "param_groups": [_from_json(group) for group in about["groups"]]})
         return Position.from_dict(about["position"])
 
-    def _content(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def _content(self, *, tensors: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
         try:
             with safe_open(self.path, framework="pt") as file:
                 told = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                found = {name: file.get_tensor(name) for name in file.keys()} if tensors else {}  # noqa: SIM118
             if told.get("version") != VERSION:
                 raise InvalidRecord(f"{str(self.path)!r} is no checkpoint of version {VERSION}.")
-            return tensors, json.loads(told["sitr"])
+            return found, json.loads(told["sitr"])
         except (SafetensorError, OSError, ValueError, KeyError, TypeError):
             raise InvalidRecord(f"{str(self.path)!r} is no checkpoint.", do="use one that a run has written.") from None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from .. import _validate
 from ..errors import InvalidArgument
 from ..ledger import Ledger
 from ..mechanisms.randomness import EXPANDED, Seeded
-from .account import Account, Paid, Span
+from .account import Account, Paid, Span, went_on
 from .checkpoint import Checkpoint, Position, digest_of, structure_of
 from .clipping import Clipper
 from .data import Examples
@@ -54,19 +55,23 @@ class Step:
         """Yield micro-batches; none, where nobody was drawn. Behind the last one the model is updated.
 
         Raises:
-            InvalidArgument: A micro-batch went by without `backward`, or the step was gone through before.
+            InvalidArgument: A micro-batch went by without `backward`, or the step was gone through or left before; or
+                another run is within a step of the same model.
         """
+        self._refuse_left()
         if self.state != "new":
             raise InvalidArgument(
                 f"step {self.number} is gone through twice.",
                 why="a second pass over its examples would be a second release.",
                 do="for x, y in step: ... once.",
             )
+        _refuse_watched(self._run.model)
         self.state = "open"
         with self._run.clipper:
             for places in microbatches(self._places, self._most):
                 self._due = places.size
                 yield self._examples.at(places)
+                self._refuse_left()
                 if self._due:
                     raise InvalidArgument(
                         f"a micro-batch of step {self.number} went by without step.backward(losses).",
@@ -87,13 +92,23 @@ class Step:
                 micro-batch has been added already.
             NotAllowed: The model mixes examples, or does what no rule clips.
 
-        Privacy: what one example adds has norm at most `max_grad_norm`, whatever its loss (THEORY 7.1).
+        Privacy: what one example adds has norm at most `max_grad_norm`, whatever its loss (THEORY 7.1). That it moves
+        nothing else rests on rows that do not depend on one another; docs/learning.md says what you have to keep.
         """
         self._check(losses)
         self._run._add(losses)
         self._due = 0
 
+    def _refuse_left(self) -> None:
+        if self.state == "left":
+            raise InvalidArgument(
+                f"step {self.number} was left.",
+                why="its examples would come into the sum of a later step, or make an update that was not planned.",
+                do="go on with the steps that run.steps yields next.",
+            )
+
     def _check(self, losses: Any) -> None:
+        self._refuse_left()
         if self.state != "open" or not self._due:
             raise InvalidArgument(
                 "step.backward was called twice for a micro-batch, or outside of one.",
@@ -127,7 +142,7 @@ class Run:
         model: The user's own, whose class and state stay as they are.
         optimizer: Likewise.
         plan: What is done, and what it costs.
-        clipper: What sums clipped gradients.
+        clipper: What sums clipped gradients: NOT PRIVATE, as are the sizes of a draw that it tells.
         done: How many steps are behind.
         norm: What gradients are clipped to now; it changes with adaptive clipping alone.
         losses: The mean loss of each step as it was measured, where the plan measures it.
@@ -161,10 +176,19 @@ class Run:
         self._keep_losses = False
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
         self._begun = self._in_loop = False
+        self._process = os.getpid()  # in which the run was begun
+        self._written: Position | None = None  # what the checkpoint holds, unless someone else went on from it
         self._broken = ""
 
     def __repr__(self) -> str:
         return f"Run({self.done} of {self.plan.steps} steps, {self.charged})"
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidArgument(
+            "a run cannot be copied.",
+            why="each copy would make the steps that are left, for the price of one.",
+            do="copy the model, or its state_dict().",
+        )
 
     @property
     def done(self) -> int:
@@ -241,6 +265,7 @@ class Run:
 
     def _loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
         self._refuse_second_loop()
+        self._refuse_broken()
         self._in_loop, step = True, None
         try:
             self._begin()
@@ -262,7 +287,10 @@ class Run:
             self._leave(step)
 
     def _next(self, sampler: Sampler, examples: Examples, most: int | None) -> Step:
+        self._refuse_other_process()
         if self.checkpoint is not None and self.done >= self._position.until:
+            if self.account is not None:
+                self.account.refuse_resumed(self.paid)
             self._save(until=min(self.done + self.every, self.plan.steps))
         self.clipper.clear()
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
@@ -273,7 +301,9 @@ class Run:
     def _begin(self) -> None:
         """Charge the plan, or what may run twice of it, before anything is drawn."""
         if self._begun:
+            self._refuse_resumed()
             return
+        self._process = os.getpid()
         structure = structure_of(self.model, self.optimizer)
         if self.checkpoint is not None and self.checkpoint.exists:
             self._resume(self.checkpoint, structure)
@@ -289,7 +319,7 @@ class Run:
                 why="a run goes on under its own operation.",
                 do="attach it with that operation, and the ledger that it was begun with.",
             )
-        self._position = found
+        self._position = self._written = found
         if self.account is not None and found.done < self.plan.steps:
             paid = self.account.resume(self.plan, structure, found.paid, Span(found.done, found.until))
             self._position = replace(found, paid=paid)
@@ -299,6 +329,7 @@ class Run:
         assert self.checkpoint is not None
         self._position = replace(self._position, until=until)
         self.checkpoint.write(self.model, self.optimizer, self.plan, self._position)
+        self._written = self._position
 
     def _end(self) -> None:
         if self.checkpoint is not None:
@@ -310,16 +341,22 @@ class Run:
 
     def _leave(self, step: Step | None) -> None:
         """Write down where the loop was left; what was charged and never started is given back."""
+        was_open = step is not None and step.state == "open"
+        if step is not None and step.state != "done":
+            step.state = "left"
+            self.clipper.detach()  # also where someone keeps the step's iterator
+        if self._process != os.getpid():  # the run, its charge and its checkpoint are the other process's
+            return
         if self.account is not None and not self.account.running:  # no noise was drawn: all is as it was
             self._broken = ""
             if self.account.give_back():
-                self._begun = False
+                self._begun, self._written = False, None
                 if self.checkpoint is not None:
                     self.checkpoint.remove()
             return
         if step is None or self.done == self.plan.steps or self._broken:
             return
-        if step.state == "open":  # it is paid for, and nobody knows what was seen of it: it counts as made
+        if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
             self._position = replace(self._position, done=self.done + 1)
         if self.checkpoint is not None:
             # To go on elsewhere costs one step at least, by which the ledger knows of it.
@@ -337,6 +374,22 @@ class Run:
                 do="resume from the checkpoint in a new process, or begin a new run.",
             )
 
+    def _refuse_resumed(self) -> None:
+        """Refuse to go on where someone else may have made, or may be making, the steps that are left."""
+        self._refuse_other_process()
+        if self.checkpoint is not None and self.checkpoint.position() != self._written:
+            raise went_on(self._position.operation)
+        if self.account is not None:
+            self.account.refuse_resumed(self.paid)
+
+    def _refuse_other_process(self) -> None:
+        if self._process != os.getpid():
+            raise InvalidArgument(
+                "the run was begun in another process.",
+                why="each of the two would make the steps that are left, for the price of one.",
+                do="go on in the process in which it was begun, or resume from its checkpoint once that has ended.",
+            )
+
     # One step
 
     def _add(self, losses: Tensor) -> None:
@@ -352,6 +405,7 @@ class Run:
 
     def _update(self) -> None:
         """Draw the noise, once; divide by the expected batch; overwrite the gradients, and step."""
+        self._refuse_other_process()
         self._broken = "a step was interrupted while the model was updated"
         if self.account is not None:
             self.account.start()
@@ -441,8 +495,9 @@ def attach(
         NotAllowed: The model cannot be clipped.
         UnknownName: The dataset has no budget.
 
-    Privacy: that of `plan.event`, for weights that see the data through `Run.steps` alone. Losses and metrics that the
-    loop shows are not private.
+    Privacy: that of `plan.event`, for weights that see the data through `Run.steps` alone, where each example is
+    computed by itself; docs/learning.md says what you have to keep. Losses and metrics that the loop shows are not
+    private.
 
     Example:
         See `Run.steps`.
@@ -464,6 +519,17 @@ def attach(
     each = max(plan.steps // PARTS, 1) if every is None else _validate.integer("every", every, 1, plan.steps)
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     return Run(model, optimizer, plan, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed)
+
+
+def _refuse_watched(model: nn.Module) -> None:
+    """Refuse a second run on a model of which a step is open: each would take the other's examples for its own."""
+    hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
+    if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
+        raise InvalidArgument(
+            "the model is within a step of another run.",
+            why="the examples of the one would come into the sum of the other.",
+            do="finish or leave that step first.",
+        )
 
 
 def _check_covered(optimizer: Optimizer, clipper: Clipper) -> None:
