@@ -15,8 +15,8 @@ from torch.utils.hooks import RemovableHandle
 
 from ..errors import InvalidArgument, NotAllowed
 from .forward import Book, Watched, escaped
-from .pieces import SUM_BITS, Kept, Permuted, Piece, combine
-from .probe import Findings, Inputs, keeps_something, probe
+from .pieces import SUM_BITS, Permuted, Piece, combine
+from .probe import Findings, Inputs, keeps_something, kept, probe
 from .watch import Step, mixes_people, tensors
 
 Style = Literal["flat", "per_layer", "automatic"]
@@ -107,7 +107,7 @@ class Clipper:
         self._outputs: list[list[Tensor]] = []
         self._checked_losses = False
         self._modes: list[Watched | None] = []
-        self._versions: dict[str, int] = {}
+        self._kept: dict[str, tuple[Tensor, int]] = {}
         self._busy = False
         self._last: dict[str, tuple[str, int, int]] = {}
         self.clear()
@@ -218,12 +218,12 @@ class Clipper:
         mode = None
         if torch.is_grad_enabled():
             self._refuse_batch_norm()
-            self._versions = {name: buffer._version for name, buffer in model.named_buffers()}
+            self._kept = {name: (x, x._version) for name, x in kept(model)}
             inputs = Inputs.of(args, kwargs)
             if self._people not in (None, inputs.people):
                 self._forget()
             self._people = inputs.people
-            if inputs.people > 1 and self._found is None:
+            if inputs.people and self._found is None:
                 self._probe(inputs)
 
             def again() -> tuple[Step, ...]:
@@ -241,9 +241,10 @@ class Clipper:
         if mode is not None:
             mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._outputs.append(list(tensors(out)))
-            for name, buffer in model.named_buffers():
-                if self._versions.get(name) != buffer._version:
-                    raise keeps_something(name)
+            for name, x in kept(model):
+                before, version = self._kept.get(name, (None, 0))
+                if before is None or before._version != version or (before is not x and not torch.equal(before, x)):
+                    raise keeps_something(name, restored=False)
 
     def _refuse_batch_norm(self) -> None:
         """Refuse what a single row cannot show, before it changes anything."""
@@ -277,13 +278,7 @@ class Clipper:
         if not self._checked_losses and len(losses) > 1:
             self._check_losses(losses)
         torch.autograd.backward(losses, torch.ones_like(losses))
-        if self._people == 1:
-            copies = [c for c in self._book.copies.values() if c.grad is not None]
-            found: dict[str, list[Piece]] = {
-                self._book.names[id(c)]: [Kept(c.grad[None])] for c in copies if c.grad is not None
-            }
-        else:
-            found = self._book.finish()
+        found = self._book.finish()
         if not found:
             raise InvalidArgument(
                 "these losses have no gradient in the last forward pass.", do="call backward after each forward pass."

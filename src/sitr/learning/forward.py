@@ -56,14 +56,13 @@ class Book:
         self._held.append(x)
         return x
 
-    def copy(self, parameter: Tensor, name: str, *, solo: bool) -> Tensor:
+    def copy(self, parameter: Tensor, name: str) -> Tensor:
         """Return the constant that stands for a parameter in this pass; no gradient of a loss may reach it."""
         found = self.copies.get(id(parameter))
         if found is None:
             found = self.copies[id(parameter)] = parameter.detach().requires_grad_()
             self.names[id(found)] = name
-            if not solo:
-                found.register_hook(lambda _: self._refuse(name))
+            found.register_hook(lambda _: self._refuse(name))
         return found
 
     def _refuse(self, name: str) -> None:
@@ -115,7 +114,7 @@ class Watched(TorchFunctionMode):
     Args:
         parameters: Names of the tracked parameters by their id.
         book: Where pieces go.
-        people: How many rows the micro-batch has; of one person everything is known without any rule.
+        people: How many rows the micro-batch has.
         steps: What the probe found.
         probe: Makes the steps again for this very micro-batch, where it calls other functions.
         whole: Sums will be of whole numbers.
@@ -138,20 +137,15 @@ class Watched(TorchFunctionMode):
         self._uses: Counter[str | None] = Counter()
         self._anchor = torch.zeros((), requires_grad=True)
 
-    @property
-    def solo(self) -> bool:
-        """Whether all is one person's."""
-        return self.people <= 1
-
     def __torch_function__(self, func: Function, types: object, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in COMPOSITES and not self.solo:
+        if func in COMPOSITES and self.people:
             with self:
                 return COMPOSITES[func](*args, **kwargs)
         if not torch.is_grad_enabled() or not any(self._known(x) for x in tensors(args, kwargs)):
             return func(*args, **kwargs)
         args, kwargs = replaced((args, kwargs), self._copied)
-        if self.solo:
+        if not self.people:
             return func(*args, **kwargs)
         step = self._step(func, args, kwargs)
         if step is not None and step.junction:
@@ -178,7 +172,7 @@ class Watched(TorchFunctionMode):
 
     def _copied(self, x: Tensor) -> Tensor:
         name = self.parameters.get(id(x))
-        return x if name is None else self.book.copy(x, name, solo=self.solo)
+        return x if name is None else self.book.copy(x, name)
 
     def _step(self, func: Function, args: Any, kwargs: Any) -> Step | None:
         """Return what to do at this call; None if it is none that the probe recorded."""

@@ -80,7 +80,7 @@ def find_owner(fewer: Tensor, base: Tensor, changed: Sequence[Tensor]) -> Owner:
     people = len(changed)
     if fewer.dim() != base.dim() or any(run.shape != base.shape for run in changed):
         raise Entangled
-    moved = [_differs(base, run) for run in changed]
+    moved = [differs(base, run) for run in changed]
     growing = [dim for dim in range(base.dim()) if fewer.shape[dim] != base.shape[dim]]
     if not growing:
         if any(bool(m.any()) for m in moved):
@@ -106,6 +106,6 @@ def _confined(owner: Owned, moved: Tensor, person: int, people: int) -> bool:
     return not bool(others.any())
 
 
-def _differs(x: Tensor, y: Tensor) -> Tensor:
+def differs(x: Tensor, y: Tensor) -> Tensor:
     """Where two tensors differ, NaN being equal to itself."""
     return (x != y) & ~((x != x) & (y != y))

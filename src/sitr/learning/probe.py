@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InvalidArgument, NotAllowed
-from .ownership import Entangled, Owner, find_owner
+from .ownership import Entangled, Owner, differs, find_owner
 from .rules import COMPOSITES
 from .watch import Observer, Sighting, Step, mixes_people, replaced, steps_of, tensors
 
 MOST_ROWS = 3
+LOUD = 1e4  # larger than any number in a probe
 
 
 @dataclass(frozen=True)
@@ -51,20 +52,36 @@ class Inputs:
         """Return the first rows."""
         return self._mapped(lambda x: x[:rows].detach().clone())
 
-    def with_another(self, person: int) -> Inputs:
-        """Return the rows with the next person's data in one person's place, and other numbers where they are equal."""
+    def tame(self) -> Inputs:
+        """Return rows of moderate numbers: beside a NaN or an infinity no change would be seen."""
+        return self._mapped(lambda x: torch.nan_to_num(x).clamp(-LOUD, LOUD) if x.is_floating_point() else x)
+
+    def doubled(self) -> Inputs:
+        """Return a single row and another that differs from it."""
+        return self._mapped(lambda x: torch.cat([x, _another(x[0], x[0], x)[None]]))
+
+    def with_another(self, person: int, rows: int) -> Inputs:
+        """Return the first rows with the next one's data in one person's place, and other numbers where it is equal."""
 
         def change(x: Tensor) -> Tensor:
-            x = x.clone()
-            after = x[(person + 1) % len(x)].clone()
-            if x.is_floating_point():
-                after = torch.where(after == x[person], after + 1, after)
-            elif torch.equal(after, x[person]):
-                after = after.flatten().roll(1).view(after.shape)  # numbers that the model surely takes
-            x[person] = after
-            return x
+            changed = x[:rows].detach().clone()
+            changed[person] = _another(x[person], x[(person + 1) % rows], x)
+            return changed
 
         return self._mapped(change)
+
+
+def _another(own: Tensor, other: Tensor, everybody: Tensor) -> Tensor:
+    """Return numbers that differ from one person's own: whole numbers only such as occur, which the model surely takes."""
+    if own.is_floating_point() or own.is_complex():
+        return torch.where(other == own, other + 1 + other.abs(), other)
+    if not torch.equal(own, other):
+        return other
+    known, places = torch.unique(everybody, return_inverse=True)
+    if len(known) == 1:
+        return own
+    row = places.view(everybody.shape)[(everybody == own).reshape(len(everybody), -1).all(1).nonzero()[0, 0]]
+    return known[(row + 1) % len(known)]
 
 
 @dataclass(frozen=True)
@@ -88,18 +105,20 @@ def probe(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Findings:
     Args:
         model: The model, in the mode (train or eval) it is in.
         names: Of the tracked parameters, by id.
-        inputs: Of at least two people.
+        inputs: Of at least one person, whose row is doubled.
 
     Raises:
         NotAllowed: The model mixes people, or keeps something of them.
     """
+    inputs = inputs.tame()
+    if inputs.people == 1:
+        inputs = inputs.doubled()
     rows = min(MOST_ROWS, inputs.people)
-    base = inputs.first(rows)
-    runs = [inputs.first(rows - 1), base, *(base.with_another(person) for person in range(rows))]
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    runs = [inputs.first(rows - 1), inputs.first(rows), *(inputs.with_another(i, rows) for i in range(rows))]
+    state = {name: x.detach().clone() for name, x in kept(model)}
     sightings: list[list[Sighting]] = []
     outputs: list[list[Tensor]] = []
-    devices = sorted({x.device.index for x in tensors(inputs.args, inputs.kwargs) if x.is_cuda})
+    devices = cuda_devices(model, inputs)
     for run in runs:
         with torch.random.fork_rng(devices=devices), torch.enable_grad():
             observer = Observer(names, (run.args, run.kwargs), COMPOSITES)
@@ -107,9 +126,15 @@ def probe(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Findings:
                 out = model(*run.args, **run.kwargs)
         sightings.append(observer.sightings)
         outputs.append([x.detach() for x in tensors(out)])
-        _restore(model, buffers)
+        _restore(model, state)
     steps = steps_of(sightings[0], sightings[1], sightings[2:])
     return Findings(steps, _output_owners(outputs))
+
+
+def cuda_devices(model: nn.Module, inputs: Inputs) -> list[int]:
+    """Return the GPUs whose random numbers a forward pass may draw."""
+    places = [x.device for x in (*tensors(inputs.args, inputs.kwargs), *model.parameters()) if x.is_cuda]
+    return sorted({torch.cuda.current_device() if place.index is None else place.index for place in places})
 
 
 def _output_owners(outputs: list[list[Tensor]]) -> tuple[Owner, ...]:
@@ -121,23 +146,31 @@ def _output_owners(outputs: list[list[Tensor]]) -> tuple[Owner, ...]:
         raise mixes_people("what comes out") from None
 
 
-def _restore(model: nn.Module, buffers: dict[str, Tensor]) -> None:
+def kept(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Yield all that a model keeps between calls: parameters, also frozen ones, and buffers."""
+    yield from model.named_parameters()
+    yield from model.named_buffers()
+
+
+def _restore(model: nn.Module, state: dict[str, Tensor]) -> None:
     moved = []
     with torch.no_grad():
-        for name, buffer in model.named_buffers():
-            before = buffers.get(name)
-            if before is None or before.shape != buffer.shape or not torch.equal(before, buffer):
+        for name, x in kept(model):
+            before = state.get(name)
+            if before is None or before.shape != x.shape or bool(differs(before, x).any()):
                 moved.append(name)
-                if before is not None and before.shape == buffer.shape:
-                    buffer.copy_(before)
+                if before is not None and before.shape == x.shape:
+                    x.copy_(before)
     if moved:
         raise keeps_something(moved[0])
 
 
-def keeps_something(buffer: str) -> NotAllowed:
-    """Return the error for a model that remembers people outside its parameters."""
+def keeps_something(name: str, *, restored: bool = True) -> NotAllowed:
+    """Return the error for a model that remembers people in other ways than by training."""
     return NotAllowed(
-        f"the forward pass changes the buffer {buffer!r}.",
+        f"the forward pass changes {name!r} of the model"
+        + ("." if restored else ", which cannot be undone: the model now holds people's data."),
         why="it would keep something of people's data without noise.",
-        do="use layers without running statistics; sitr.learning.fix(model) replaces batch normalisation.",
+        do="use layers without running statistics or max_norm; sitr.learning.fix(model) replaces batch normalisation"
+        + ("." if restored else ". Throw this model away, and build it anew."),
     )
