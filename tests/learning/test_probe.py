@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sitr.errors import NotAllowed
@@ -79,3 +82,89 @@ def test_rows_of_a_probe_differ() -> None:
     assert both.tolist() == [[4, 9], [9, 4]]
     (tame,) = Inputs.of((torch.tensor([math.nan, math.inf, 1.0]),), {}).tame().args
     assert torch.isfinite(tame).all()
+
+
+class Between(nn.Module):
+    """Does something between two layers."""
+
+    def __init__(self, run: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.first, self.second, self.run = nn.Linear(3, 4), nn.Linear(4, 2), run
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.second(self.run(self.first(x)))
+        return found
+
+
+def hooked(h: Tensor) -> Tensor:
+    h.register_hook(lambda g: g / g.norm())
+    return h
+
+
+class Backwards(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor) -> Tensor:
+        return h.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return g / g.abs().max()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda h: h - h.mean(0) if len(h) >= 8 else h,
+        lambda h: h * (1 + 9 * (h.abs().sum(0) > 60)),
+        lambda h: h + F.relu(h - 50).mean(0),
+        hooked,
+        Backwards.apply,
+    ],
+    ids=["many_rows", "threshold", "sleeping", "hook", "custom"],
+)
+def test_people_who_meet_only_sometimes_or_only_backwards_are_refused(run: Callable[[Tensor], Any]) -> None:
+    torch.manual_seed(1)
+    model = Between(run)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper, pytest.raises(NotAllowed, match="mixes people"):
+        clipper.backward(model(torch.randn(12, 3) * 0.1).sum(1))
+    assert length(clipper.sums) == 0
+
+
+@pytest.mark.parametrize("first", [torch.full((3, 3), 1e9), torch.full((3, 3), math.nan), torch.zeros(1, 3)])
+def test_rows_that_are_equal_or_not_finite_hide_nothing(first: Tensor) -> None:
+    model = Between(lambda h: h - h.mean(0))
+    with Clipper(model, 1.0, exact_sums=True), pytest.raises(NotAllowed, match="mixes people"):
+        model(first)
+
+
+def test_equal_words_hide_nothing() -> None:
+    model = nn.Sequential(nn.Embedding(9, 3), Between(lambda h: h - h.mean(0)))
+    with Clipper(model, 1.0, exact_sums=True), pytest.raises(NotAllowed, match="mixes people"):
+        model(torch.tensor([1, 1, 1, 0, 1]))
+
+
+def test_a_probe_that_saw_nothing_is_made_again() -> None:
+    """All words were the same, so that nobody could be given another."""
+    model = nn.Sequential(nn.Embedding(9, 3), Between(lambda h: 2 * h - h.detach().mean(0)))
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        model(torch.ones(4, dtype=torch.int64))
+        with pytest.raises(NotAllowed, match="mixes people"):
+            model(torch.tensor([1, 2, 1, 1]))
+
+
+@pytest.mark.parametrize("how", ["mode", "autocast"])
+def test_other_circumstances_are_probed_again(how: str) -> None:
+    def run(h: Tensor) -> Tensor:
+        return h - h.mean(0) if (model.training if how == "mode" else torch.is_autocast_enabled("cpu")) else h
+
+    model = Between(run).eval()
+    with Clipper(model, 1.0, exact_sums=True):
+        model(torch.randn(4, 3))
+        model.train(how == "mode")
+        with (
+            torch.autocast("cpu", dtype=torch.bfloat16, enabled=how == "autocast"),
+            pytest.raises(NotAllowed, match="mixes people"),
+        ):
+            model(torch.randn(4, 3))

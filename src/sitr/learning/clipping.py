@@ -16,7 +16,18 @@ from torch.utils.hooks import RemovableHandle
 from ..errors import InvalidArgument, NotAllowed
 from .forward import Book, Watched, escaped
 from .pieces import SUM_BITS, Permuted, Piece, combine
-from .probe import Findings, Inputs, keeps_something, kept, probe
+from .probe import (
+    Findings,
+    Inputs,
+    changed_state,
+    check_at_full_size,
+    cuda_devices,
+    draws_random_numbers,
+    keeps_something,
+    kept,
+    probe,
+    random_state,
+)
 from .watch import Step, mixes_people, tensors
 
 Style = Literal["flat", "per_layer", "automatic"]
@@ -102,6 +113,9 @@ class Clipper:
         self._limits = self._allowed()
         self._handles: list[RemovableHandle] = []
         self._found: Findings | None = None
+        self._probed_in: tuple[object, ...] = ()
+        self._largest = 0  # number of people that a full micro-batch was checked with
+        self._numbers: list[Tensor] = []
         self._book = Book()
         self._people: int | None = None
         self._outputs: list[list[Tensor]] = []
@@ -223,8 +237,8 @@ class Clipper:
             if self._people not in (None, inputs.people):
                 self._forget()
             self._people = inputs.people
-            if inputs.people and self._found is None:
-                self._probe(inputs)
+            self._look(inputs)
+            self._numbers = random_state(cuda_devices(model, inputs))
 
             def again() -> tuple[Step, ...]:
                 return self._probe(inputs)
@@ -241,10 +255,40 @@ class Clipper:
         if mode is not None:
             mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._outputs.append(list(tensors(out)))
+            if changed_state(self._numbers, random_state(cuda_devices(model, Inputs.of(args, kwargs)))):
+                raise draws_random_numbers()
             for name, x in kept(model):
                 before, version = self._kept.get(name, (None, 0))
                 if before is None or before._version != version or (before is not x and not torch.equal(before, x)):
                     raise keeps_something(name, restored=False)
+
+    def _look(self, inputs: Inputs) -> None:
+        """Probe the model where it was not, or in other circumstances, or with fewer rows."""
+        if not inputs.people:
+            return
+        now = self._circumstances(inputs)
+        if self._found is None or not self._found.settled or now != self._probed_in:
+            self._probe(inputs)
+            if now != self._probed_in:
+                self._largest = 0
+            self._probed_in = now
+        if inputs.people > max(self._largest, 1) and self._found is not None:
+            self._busy = True
+            try:
+                check_at_full_size(self.model, self._found, inputs)
+            finally:
+                self._busy = False
+            self._largest = inputs.people
+
+    def _circumstances(self, inputs: Inputs) -> tuple[object, ...]:
+        """Return on what, beside the data, it may depend what a model does."""
+        given = list(tensors(inputs.args, inputs.kwargs))
+        kinds = sorted({x.device.type for x in (*given, *self.parameters.values())})
+        return (
+            tuple(part.training for part in self.model.modules()),
+            tuple(x.dtype for x in (*given, *self.parameters.values())),
+            tuple((kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in kinds),
+        )
 
     def _refuse_batch_norm(self) -> None:
         """Refuse what a single row cannot show, before it changes anything."""
