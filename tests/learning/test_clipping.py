@@ -333,7 +333,9 @@ def test_gradients_that_go_around_the_rules_raise(losses: Callable[[Any, Tensor]
     [
         lambda m, x: m.layer(Squared.apply(x, m.table)),
         lambda m, x: m.layer(Squared.apply(x, m.table.t())),
-        lambda m, x: torch.utils.checkpoint.checkpoint(m.layer, x, use_reentrant=False),
+        lambda m, x: m.layer(
+            torch.utils.checkpoint.checkpoint(lambda h: m.layer(h).tanh(), m.layer(x), use_reentrant=False)
+        ),
     ],
     ids=["custom", "custom_of_derived", "checkpoint"],
 )
@@ -400,6 +402,58 @@ def test_bad_arguments_are_refused() -> None:
         Clipper(torch.compile(model), 1.0, exact_sums=True)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="not attached"):
         Clipper(model, 1.0, exact_sums=True).backward(torch.zeros(2))
+
+
+def test_no_gradient_is_left_outside_the_model() -> None:
+    """A criterion's own parameter would have had everybody's raw gradient."""
+    model, outside = nn.Linear(4, 4), nn.Parameter(torch.ones(4))
+    x = (torch.randn(3, 4) * 1000).requires_grad_()
+    clipper = clipped(model, (x,), lambda out: total(out * outside))
+    assert length(clipper.sums) > 0
+    assert outside.grad is None
+    assert x.grad is None
+
+
+def test_a_parameter_that_becomes_trainable_later_is_refused() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    model[0].requires_grad_(False)
+    with Clipper(model, 1.0, exact_sums=True):
+        model[0].requires_grad_(True)
+        with pytest.raises(NotAllowed, match="became trainable"):
+            model(torch.randn(3, 4))
+
+
+@pytest.mark.parametrize("run", [lambda m, x: m.layer(x).tanh(), lambda m, x: x.tanh() * m.table[0]])
+def test_gradients_that_a_user_takes_are_not_summed(run: Callable[[Any, Tensor], Tensor]) -> None:
+    """Adversarial examples are made with a backward pass of their own."""
+    torch.manual_seed(7)
+    model, x = Lambda(run), torch.randn(3, 4)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        clipper.backward(total(model(x)))
+        plain = clipper.sums
+        clipper.clear()
+        out = model(x.clone().requires_grad_())
+        out.square().sum().backward(retain_graph=True)
+        clipper.backward(total(out))
+    assert all(torch.equal(plain[name], value) for name, value in clipper.sums.items())
+
+
+def test_gradient_penalties_are_refused() -> None:
+    model, x = Lambda(lambda m, x: m.layer(x).tanh()), torch.randn(3, 4, requires_grad=True)
+    with Clipper(model, 1.0, exact_sums=True), pytest.raises(NotAllowed, match="gradient penalty"):
+        torch.autograd.grad(model(x).sum(), x, create_graph=True)
+
+
+def test_float_sums_of_many_micro_batches_keep_small_contributions() -> None:
+    """In float32, 2^-14 is lost at 4096: pairs whose rounding differs would move a sum by more than it may."""
+    model = nn.Linear(1, 1, bias=False)
+    clipper = Clipper(model, 1e4, exact_sums=False)
+    with clipper:
+        for value in (4096.0, *[2.0**-14] * 64):
+            clipper.backward(model(torch.tensor([[value]]))[:, 0])
+    assert abs(float(clipper.sums["weight"]) - (4096 + 64 * 2.0**-14) * (1 - 2.0**-20)) < 2.0**-11
+    assert clipper.sums["weight"].dtype == torch.float32
 
 
 # ---- the model stays as it is

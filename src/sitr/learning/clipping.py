@@ -155,7 +155,7 @@ class Clipper:
 
     def clear(self) -> None:
         """Begin a step: nobody is in the sums."""
-        kind = torch.int64 if self.exact_sums else torch.float32
+        kind = torch.int64 if self.exact_sums else torch.float64
         self._totals = {n: torch.zeros(p.shape, dtype=kind, device=p.device) for n, p in self.parameters.items()}
         self._added = 0
         self._norms: list[Tensor] = []
@@ -173,7 +173,7 @@ class Clipper:
         Finer whole numbers were added; each is rounded once. One person moves them by at most `sensitivity`.
         """
         if not self.exact_sums:
-            return self._totals
+            return {name: total.float() for name, total in self._totals.items()}
         return {name: torch.floor_divide(total + FINER // 2, FINER) for name, total in self._totals.items()}
 
     def gradients(self) -> dict[str, Tensor]:
@@ -198,6 +198,8 @@ class Clipper:
 
     def backward(self, losses: Tensor) -> None:
         """Add the clipped gradients of one micro-batch to the sums.
+
+        No `.grad` is filled, of the model or of anything else: a parameter outside the model is not trained.
 
         Args:
             losses: One for each person, in the order of the rows that the model was called with.
@@ -231,6 +233,7 @@ class Clipper:
             return
         mode = None
         if torch.is_grad_enabled():
+            self._refuse_others()
             self._refuse_batch_norm()
             self._kept = {name: (x, x._version) for name, x in kept(model)}
             inputs = Inputs.of(args, kwargs)
@@ -290,6 +293,16 @@ class Clipper:
             tuple((kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in kinds),
         )
 
+    def _refuse_others(self) -> None:
+        """Refuse parameters that became trainable after the clipper was made."""
+        for name, p in self.model.named_parameters():
+            if p.requires_grad and id(p) not in self._names:
+                raise NotAllowed(
+                    f"the parameter {name!r} became trainable after the model was attached.",
+                    why="its gradients are not clipped.",
+                    do="set requires_grad before attaching.",
+                )
+
     def _refuse_batch_norm(self) -> None:
         """Refuse what a single row cannot show, before it changes anything."""
         for name, part in self.model.named_modules():
@@ -321,7 +334,7 @@ class Clipper:
             raise InvalidArgument("losses have no gradient.", do="compute them with gradients enabled.")
         if not self._checked_losses and len(losses) > 1:
             self._check_losses(losses)
-        torch.autograd.backward(losses, torch.ones_like(losses))
+        self._book.collect(losses, self.parameters.values())
         found = self._book.finish()
         if not found:
             raise InvalidArgument(
@@ -332,7 +345,6 @@ class Clipper:
 
     def _check_losses(self, losses: Tensor) -> None:
         """Refuse losses that see several people's outputs."""
-        self._book.muted = True
         owners = self._found.outputs if self._found else ()
         owned = [
             (x, owner)
@@ -354,7 +366,6 @@ class Clipper:
                         why="that person's data would move other people's gradients.",
                         do='compute each loss from its own row, as with reduction="none".',
                     )
-        self._book.muted = False
         self._checked_losses = True
 
     @torch.no_grad()
