@@ -175,6 +175,14 @@ def test_a_person_changes_exact_sums_by_that_persons_contribution_alone() -> Non
         torch.testing.assert_close(apart.sums[n] * FINER, forward[n], rtol=0, atol=FINER // 2)
 
 
+def test_a_person_adds_the_same_alone_as_in_company() -> None:
+    """To the last fine step, where the model's own numbers are the same."""
+    torch.manual_seed(5)
+    model, x = nn.Linear(50, 20), torch.randn(2, 3, 50) * 30
+    both, first, second = (clipped(model, (rows,), total)._totals for rows in (x, x[:1], x[1:]))
+    assert all(torch.equal(both[name], first[name] + second[name]) for name in both)
+
+
 def test_micro_batches_are_one_batch() -> None:
     """T20: nothing is lost between them."""
     torch.manual_seed(5)

@@ -72,15 +72,17 @@ class Clipper:
         style: "flat" scales each person's whole gradient down to norm C; "per_layer" each parameter's to C/√(number of
             parameters); "automatic" scales every gradient to C/(norm + 0.01).
         exact_sums: `sums` are whole multiples of `grid`, as int64, and adding a person changes them by that person's
-            contribution alone; else they are float32.
+            contribution alone if the numbers that the model computes of others stay the same; else they are float32.
 
     Attributes:
         parameters: The trainable parameters by name, tied ones once.
         max_grad_norm: C.
         style: As given.
 
-    Privacy: with `exact_sums`, one person moves `sums` by at most C in ℓ2 norm, exactly, in all parameters together,
-    under the add-or-remove relation (THEORY 7.1, 7.3; decision 0031 has the proof and what it assumes of a model).
+    Privacy: one person's contribution has an ℓ2 norm of at most C, in all parameters together (THEORY 7.1, 7.3). With
+    `exact_sums`, adding or removing a person moves `sums` by at most C *if* what the model computes of one person, to
+    the last bit, does not depend on who else is in the micro-batch. Models that are seen to mix people are refused;
+    decision 0031 says what is not seen, rounding that depends on the batch size among it.
 
     Example:
         >>> model = nn.Linear(2, 1, bias=False)
@@ -185,8 +187,8 @@ class Clipper:
     def sensitivity(self) -> float:
         """How far, in ℓ2, one person moves `sums`, times `grid` where they are whole numbers.
 
-        Privacy: exact sums: C, a theorem. Float sums: C and twice the rounding of a sum of at most `FLOAT_PEOPLE`
-        contributions, in the rounding model of decision 0031.
+        Privacy: exact sums: C, a theorem under the assumption of decision 0031. Float sums: C and twice the rounding of
+        a sum of at most `FLOAT_PEOPLE` contributions, in the rounding model of that decision.
         """
         return self.max_grad_norm * (1 if self.exact_sums else 1 + 2 * FLOAT_PEOPLE * FLOAT_ROUNDING)
 

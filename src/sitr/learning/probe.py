@@ -88,7 +88,7 @@ class Inputs:
 
 
 def _another(own: Tensor, other: Tensor, everybody: Tensor) -> Tensor:
-    """Return numbers that differ from one person's own: whole numbers only such as occur, which the model surely takes."""
+    """Return numbers that differ from one person's own: whole ones such as occur, which the model surely takes."""
     if own.is_floating_point() or own.is_complex():
         return torch.where(other == own, other + 1 + other.abs(), other)
     if not torch.equal(own, other):
@@ -97,7 +97,8 @@ def _another(own: Tensor, other: Tensor, everybody: Tensor) -> Tensor:
     if len(known) == 1:
         return own
     row = places.view(everybody.shape)[(everybody == own).reshape(len(everybody), -1).all(1).nonzero()[0, 0]]
-    return known[(row + 1) % len(known)]
+    found: Tensor = known[(row + 1) % len(known)]
+    return found
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,7 @@ def _stays(x: Tensor, y: Tensor, owner: Owner, person: int, people: int, toleran
 def cuda_devices(model: nn.Module, inputs: Inputs) -> list[int]:
     """Return the GPUs whose random numbers a forward pass may draw."""
     places = [x.device for x in (*tensors(inputs.args, inputs.kwargs), *model.parameters()) if x.is_cuda]
-    return sorted({torch.cuda.current_device() if place.index is None else place.index for place in places})
+    return sorted({place.index for place in places})
 
 
 def _output_owners(outputs: list[list[Tensor]]) -> tuple[Owner, ...]:
