@@ -140,3 +140,14 @@ def test_equal_rows_of_a_table_are_added() -> None:
     piece = Scatter(torch.zeros(1, 8, dtype=torch.int64), torch.ones(1, 8, 1), torch.Size((2, 1)))
     assert float(piece.bound()) == pytest.approx(8.0)
     assert piece.dense().flatten().tolist() == [8.0, 0.0]
+
+
+def test_positions_of_different_scale_keep_their_precision() -> None:
+    """The larger position has the smaller gradient: rounded to steps of the larger, the other's was off by 9 %."""
+    torch.manual_seed(3)
+    scale = torch.tensor([1e5, 1.0])[:, None]
+    inputs, outputs = torch.randn(3, 2, 5) * scale, torch.randn(3, 2, 4) / scale * torch.tensor([1e-3, 1.0])[:, None]
+    piece = Product(inputs, outputs, whole=True)
+    assert piece.integral
+    wanted = torch.bmm(outputs.double().transpose(1, 2), inputs.double())
+    torch.testing.assert_close(piece.dense().double(), wanted, rtol=0, atol=1e-5 * float(wanted.abs().max()))

@@ -112,6 +112,16 @@ for dims in (1, 2, 3):
         (numbers(2, *[5] * dims),),
         classes,
     )
+    CASES[f"conv{dims}d_transposed_wide"] = lambda dims=dims: (  # more windows than positions
+        nn.Sequential(
+            getattr(nn, f"ConvTranspose{dims}d")(2, 4, 3, dilation=3, output_padding=2),
+            nn.Tanh(),
+            nn.Flatten(),
+            nn.LazyLinear(4),
+        ),
+        (numbers(2, *[3] * dims),),
+        classes,
+    )
     CASES[f"conv{dims}d_transposed"] = lambda dims=dims: (
         nn.Sequential(
             getattr(nn, f"ConvTranspose{dims}d")(2, 4, 3, stride=2, padding=1, output_padding=1, groups=2),

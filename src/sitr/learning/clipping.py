@@ -15,8 +15,19 @@ from torch.utils.hooks import RemovableHandle
 
 from ..errors import InvalidArgument, NotAllowed
 from .forward import Book, Watched, escaped
-from .pieces import SUM_BITS, Kept, Permuted, Piece, combine
-from .probe import Findings, Inputs, keeps_something, probe
+from .pieces import SUM_BITS, Permuted, Piece, combine
+from .probe import (
+    Findings,
+    Inputs,
+    changed_state,
+    check_at_full_size,
+    cuda_devices,
+    draws_random_numbers,
+    keeps_something,
+    kept,
+    probe,
+    random_state,
+)
 from .watch import Step, mixes_people, tensors
 
 Style = Literal["flat", "per_layer", "automatic"]
@@ -61,15 +72,17 @@ class Clipper:
         style: "flat" scales each person's whole gradient down to norm C; "per_layer" each parameter's to C/√(number of
             parameters); "automatic" scales every gradient to C/(norm + 0.01).
         exact_sums: `sums` are whole multiples of `grid`, as int64, and adding a person changes them by that person's
-            contribution alone; else they are float32.
+            contribution alone if the numbers that the model computes of others stay the same; else they are float32.
 
     Attributes:
         parameters: The trainable parameters by name, tied ones once.
         max_grad_norm: C.
         style: As given.
 
-    Privacy: with `exact_sums`, one person moves `sums` by at most C in ℓ2 norm, exactly, in all parameters together,
-    under the add-or-remove relation (THEORY 7.1, 7.3; decision 0031 has the proof and what it assumes of a model).
+    Privacy: one person's contribution has an ℓ2 norm of at most C, in all parameters together (THEORY 7.1, 7.3). With
+    `exact_sums`, adding or removing a person moves `sums` by at most C *if* what the model computes of one person, to
+    the last bit, does not depend on who else is in the micro-batch. Models that are seen to mix people are refused;
+    decision 0031 says what is not seen, rounding that depends on the batch size among it.
 
     Example:
         >>> model = nn.Linear(2, 1, bias=False)
@@ -102,12 +115,15 @@ class Clipper:
         self._limits = self._allowed()
         self._handles: list[RemovableHandle] = []
         self._found: Findings | None = None
+        self._probed_in: tuple[object, ...] = ()
+        self._largest = 0  # number of people that a full micro-batch was checked with
+        self._numbers: list[Tensor] = []
         self._book = Book()
         self._people: int | None = None
         self._outputs: list[list[Tensor]] = []
         self._checked_losses = False
         self._modes: list[Watched | None] = []
-        self._versions: dict[str, int] = {}
+        self._kept: dict[str, tuple[Tensor, int]] = {}
         self._busy = False
         self._last: dict[str, tuple[str, int, int]] = {}
         self.clear()
@@ -141,7 +157,7 @@ class Clipper:
 
     def clear(self) -> None:
         """Begin a step: nobody is in the sums."""
-        kind = torch.int64 if self.exact_sums else torch.float32
+        kind = torch.int64 if self.exact_sums else torch.float64
         self._totals = {n: torch.zeros(p.shape, dtype=kind, device=p.device) for n, p in self.parameters.items()}
         self._added = 0
         self._norms: list[Tensor] = []
@@ -159,7 +175,7 @@ class Clipper:
         Finer whole numbers were added; each is rounded once. One person moves them by at most `sensitivity`.
         """
         if not self.exact_sums:
-            return self._totals
+            return {name: total.float() for name, total in self._totals.items()}
         return {name: torch.floor_divide(total + FINER // 2, FINER) for name, total in self._totals.items()}
 
     def gradients(self) -> dict[str, Tensor]:
@@ -171,8 +187,8 @@ class Clipper:
     def sensitivity(self) -> float:
         """How far, in ℓ2, one person moves `sums`, times `grid` where they are whole numbers.
 
-        Privacy: exact sums: C, a theorem. Float sums: C and twice the rounding of a sum of at most `FLOAT_PEOPLE`
-        contributions, in the rounding model of decision 0031.
+        Privacy: exact sums: C, a theorem under the assumption of decision 0031. Float sums: C and twice the rounding of
+        a sum of at most `FLOAT_PEOPLE` contributions, in the rounding model of that decision.
         """
         return self.max_grad_norm * (1 if self.exact_sums else 1 + 2 * FLOAT_PEOPLE * FLOAT_ROUNDING)
 
@@ -184,6 +200,8 @@ class Clipper:
 
     def backward(self, losses: Tensor) -> None:
         """Add the clipped gradients of one micro-batch to the sums.
+
+        No `.grad` is filled, of the model or of anything else: a parameter outside the model is not trained.
 
         Args:
             losses: One for each person, in the order of the rows that the model was called with.
@@ -217,14 +235,15 @@ class Clipper:
             return
         mode = None
         if torch.is_grad_enabled():
+            self._refuse_others()
             self._refuse_batch_norm()
-            self._versions = {name: buffer._version for name, buffer in model.named_buffers()}
+            self._kept = {name: (x, x._version) for name, x in kept(model)}
             inputs = Inputs.of(args, kwargs)
             if self._people not in (None, inputs.people):
                 self._forget()
             self._people = inputs.people
-            if inputs.people > 1 and self._found is None:
-                self._probe(inputs)
+            self._look(inputs)
+            self._numbers = random_state(cuda_devices(model, inputs))
 
             def again() -> tuple[Step, ...]:
                 return self._probe(inputs)
@@ -241,9 +260,50 @@ class Clipper:
         if mode is not None:
             mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._outputs.append(list(tensors(out)))
-            for name, buffer in model.named_buffers():
-                if self._versions.get(name) != buffer._version:
-                    raise keeps_something(name)
+            if changed_state(self._numbers, random_state(cuda_devices(model, Inputs.of(args, kwargs)))):
+                raise draws_random_numbers()
+            for name, x in kept(model):
+                before, version = self._kept.get(name, (None, 0))
+                if before is None or before._version != version or (before is not x and not torch.equal(before, x)):
+                    raise keeps_something(name, restored=False)
+
+    def _look(self, inputs: Inputs) -> None:
+        """Probe the model where it was not, or in other circumstances, or with fewer rows."""
+        if not inputs.people:
+            return
+        now = self._circumstances(inputs)
+        if self._found is None or not self._found.settled or now != self._probed_in:
+            self._probe(inputs)
+            if now != self._probed_in:
+                self._largest = 0
+            self._probed_in = now
+        if inputs.people > max(self._largest, 1) and self._found is not None:
+            self._busy = True
+            try:
+                check_at_full_size(self.model, self._found, inputs)
+            finally:
+                self._busy = False
+            self._largest = inputs.people
+
+    def _circumstances(self, inputs: Inputs) -> tuple[object, ...]:
+        """Return on what, beside the data, it may depend what a model does."""
+        given = list(tensors(inputs.args, inputs.kwargs))
+        kinds = sorted({x.device.type for x in (*given, *self.parameters.values())})
+        return (
+            tuple(part.training for part in self.model.modules()),
+            tuple(x.dtype for x in (*given, *self.parameters.values())),
+            tuple((kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in kinds),
+        )
+
+    def _refuse_others(self) -> None:
+        """Refuse parameters that became trainable after the clipper was made."""
+        for name, p in self.model.named_parameters():
+            if p.requires_grad and id(p) not in self._names:
+                raise NotAllowed(
+                    f"the parameter {name!r} became trainable after the model was attached.",
+                    why="its gradients are not clipped.",
+                    do="set requires_grad before attaching.",
+                )
 
     def _refuse_batch_norm(self) -> None:
         """Refuse what a single row cannot show, before it changes anything."""
@@ -276,14 +336,8 @@ class Clipper:
             raise InvalidArgument("losses have no gradient.", do="compute them with gradients enabled.")
         if not self._checked_losses and len(losses) > 1:
             self._check_losses(losses)
-        torch.autograd.backward(losses, torch.ones_like(losses))
-        if self._people == 1:
-            copies = [c for c in self._book.copies.values() if c.grad is not None]
-            found: dict[str, list[Piece]] = {
-                self._book.names[id(c)]: [Kept(c.grad[None])] for c in copies if c.grad is not None
-            }
-        else:
-            found = self._book.finish()
+        self._book.collect(losses, self.parameters.values())
+        found = self._book.finish()
         if not found:
             raise InvalidArgument(
                 "these losses have no gradient in the last forward pass.", do="call backward after each forward pass."
@@ -293,7 +347,6 @@ class Clipper:
 
     def _check_losses(self, losses: Tensor) -> None:
         """Refuse losses that see several people's outputs."""
-        self._book.muted = True
         owners = self._found.outputs if self._found else ()
         owned = [
             (x, owner)
@@ -315,7 +368,6 @@ class Clipper:
                         why="that person's data would move other people's gradients.",
                         do='compute each loss from its own row, as with reduction="none".',
                     )
-        self._book.muted = False
         self._checked_losses = True
 
     @torch.no_grad()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -30,6 +30,12 @@ class Tap(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # noqa: D102
+        if torch.is_grad_enabled():
+            raise NotAllowed(
+                "a gradient of the model is itself differentiated (create_graph), as a gradient penalty is.",
+                why="the gradient of a gradient goes around the clipping.",
+                do="take a loss of the model's outputs alone.",
+            )
         ctx.receive(gradient)
         return gradient, None, None
 
@@ -48,7 +54,8 @@ class Book:
             tuple[Tensor, Tensor]
         ] = []  # what is like a parameter, and a leaf with a copy for each person
         self.rules: dict[str, str] = {}
-        self.pulling = self.muted = False
+        self.pulling, self.muted = False, True  # heard only in Clipper.backward
+        self.anchor = torch.zeros((), requires_grad=True)  # every tap leads to it
         self._held: list[Tensor] = []
 
     def hold(self, x: Tensor) -> Tensor:
@@ -56,19 +63,35 @@ class Book:
         self._held.append(x)
         return x
 
-    def copy(self, parameter: Tensor, name: str, *, solo: bool) -> Tensor:
+    def copy(self, parameter: Tensor, name: str) -> Tensor:
         """Return the constant that stands for a parameter in this pass; no gradient of a loss may reach it."""
         found = self.copies.get(id(parameter))
         if found is None:
             found = self.copies[id(parameter)] = parameter.detach().requires_grad_()
             self.names[id(found)] = name
-            if not solo:
-                found.register_hook(lambda _: self._refuse(name))
+            found.register_hook(lambda _: self._refuse(name))
         return found
 
     def _refuse(self, name: str) -> None:
         if not self.pulling:
             raise escaped(name)
+
+    def collect(self, losses: Tensor, parameters: Iterable[Tensor]) -> None:
+        """Run the backward pass: taps are heard, and no gradient is left anywhere else.
+
+        Args:
+            losses: One for each person.
+            parameters: Those whose alarm has to ring if a gradient reaches them.
+        """
+        leaves = [leaf for _, leaf in self.expanded]
+        for leaf in leaves:
+            leaf.grad = None
+        self.muted = False
+        try:
+            ends = [self.anchor, *leaves, *self.copies.values(), *parameters]
+            torch.autograd.backward(losses, torch.ones_like(losses), inputs=ends)
+        finally:
+            self.muted = True
 
     def finish(self) -> dict[str, list[Piece]]:
         """Return the pieces by parameter, those of tensors made of parameters taken back to them."""
@@ -115,7 +138,7 @@ class Watched(TorchFunctionMode):
     Args:
         parameters: Names of the tracked parameters by their id.
         book: Where pieces go.
-        people: How many rows the micro-batch has; of one person everything is known without any rule.
+        people: How many rows the micro-batch has.
         steps: What the probe found.
         probe: Makes the steps again for this very micro-batch, where it calls other functions.
         whole: Sums will be of whole numbers.
@@ -136,22 +159,16 @@ class Watched(TorchFunctionMode):
         self._probe, self._place, self._probed = probe, 0, False
         self._made: dict[int, Token] = {}
         self._uses: Counter[str | None] = Counter()
-        self._anchor = torch.zeros((), requires_grad=True)
-
-    @property
-    def solo(self) -> bool:
-        """Whether all is one person's."""
-        return self.people <= 1
 
     def __torch_function__(self, func: Function, types: object, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in COMPOSITES and not self.solo:
+        if func in COMPOSITES and self.people:
             with self:
                 return COMPOSITES[func](*args, **kwargs)
         if not torch.is_grad_enabled() or not any(self._known(x) for x in tensors(args, kwargs)):
             return func(*args, **kwargs)
         args, kwargs = replaced((args, kwargs), self._copied)
-        if self.solo:
+        if not self.people:
             return func(*args, **kwargs)
         step = self._step(func, args, kwargs)
         if step is not None and step.junction:
@@ -178,7 +195,7 @@ class Watched(TorchFunctionMode):
 
     def _copied(self, x: Tensor) -> Tensor:
         name = self.parameters.get(id(x))
-        return x if name is None else self.book.copy(x, name, solo=self.solo)
+        return x if name is None else self.book.copy(x, name)
 
     def _step(self, func: Function, args: Any, kwargs: Any) -> Step | None:
         """Return what to do at this call; None if it is none that the probe recorded."""
@@ -226,7 +243,7 @@ class Watched(TorchFunctionMode):
         if out._is_view():
             out = out.clone()
         saved = [(x, x._version) for x in given if id(x) not in likes]
-        anchor = self._anchor.to(out.device)
+        anchor = self.book.anchor.to(out.device)
         tapped: Tensor = Tap.apply(out, anchor, lambda g: self._receive(step, saved, receive, g))  # type: ignore[no-untyped-call]
         return tapped
 

@@ -80,7 +80,7 @@ def find_owner(fewer: Tensor, base: Tensor, changed: Sequence[Tensor]) -> Owner:
     people = len(changed)
     if fewer.dim() != base.dim() or any(run.shape != base.shape for run in changed):
         raise Entangled
-    moved = [_differs(base, run) for run in changed]
+    moved = [differs(base, run) for run in changed]
     growing = [dim for dim in range(base.dim()) if fewer.shape[dim] != base.shape[dim]]
     if not growing:
         if any(bool(m.any()) for m in moved):
@@ -94,18 +94,19 @@ def find_owner(fewer: Tensor, base: Tensor, changed: Sequence[Tensor]) -> Owner:
         if not any(bool(m.any()) for m in moved):
             raise Entangled  # which of two arrangements it is cannot be seen
         owners.append(Owned(growing[0], minor=True, several=True))
-    fitting = [owner for owner in owners if all(_confined(owner, m, person, people) for person, m in enumerate(moved))]
+    fitting = [owner for owner in owners if all(confined(owner, m, person, people) for person, m in enumerate(moved))]
     if len(fitting) != 1:
         raise Entangled
     return fitting[0]
 
 
-def _confined(owner: Owned, moved: Tensor, person: int, people: int) -> bool:
+def confined(owner: Owned, moved: Tensor, person: int, people: int) -> bool:
+    """Say whether only one person's rows moved."""
     others = owner.split(moved, people).flatten(1).any(1)
     others[person] = False
     return not bool(others.any())
 
 
-def _differs(x: Tensor, y: Tensor) -> Tensor:
+def differs(x: Tensor, y: Tensor) -> Tensor:
     """Where two tensors differ, NaN being equal to itself."""
     return (x != y) & ~((x != x) & (y != y))

@@ -149,21 +149,22 @@ class Product:
     def __init__(
         self, inputs: Tensor, outputs: Tensor, shape: torch.Size | None = None, *, whole: bool, integral: bool = True
     ) -> None:
-        self.inputs, self.outputs, self.whole = inputs, outputs, whole
+        self.inputs, self.outputs, self.whole, self.kind = inputs, outputs, whole, outputs.dtype
         self.rows, self.columns = outputs.shape[2], inputs.shape[2]
         self.shape = shape or torch.Size((self.rows, self.columns))
         positions = inputs.shape[1]
         lost = positions * math.sqrt(self.rows * self.columns) * 2.0 ** (FACTOR_BITS - SUM_BITS - 1)
         self.integral = integral and whole and positions <= FEW_POSITIONS and lost <= 2.0**-6
         if self.integral:
-            largest = inputs.abs().amax((1, 2), keepdim=True).double()
+            # Whole numbers, in steps of each position's own; the steps, powers of two, go over to the outputs exactly.
+            largest = inputs.abs().amax(2, keepdim=True).double()
             exponent = torch.frexp(largest.clamp(2.0**-100, 2.0**100)).exponent
-            self.step = torch.ldexp(torch.ones_like(largest), exponent - FACTOR_BITS)
-            self.inputs = (inputs.double() / self.step).round_()  # whole numbers, in steps of each person's own
+            step = torch.ldexp(torch.ones_like(largest), exponent - FACTOR_BITS)
+            self.inputs, self.outputs = (inputs.double() / step).round_(), outputs.double() * step
 
     @cached_property
     def spread(self) -> Tensor:
-        """Σ_t |a_t| |g_t| in the steps of `inputs`: no partial sum of the product is larger."""
+        """Σ_t |a_t| |g_t|: no partial sum of the product is larger."""
         a: Tensor = torch.linalg.vector_norm(self.inputs, dim=2, dtype=torch.float64)
         g: Tensor = torch.linalg.vector_norm(self.outputs, dim=2, dtype=torch.float64)
         return (a * g).sum(1) * (1 + 2.0**-30) + SMALLEST
@@ -180,7 +181,7 @@ class Product:
             found = (squares.clamp_min(0) + error * self.spread.square()).sqrt()
         if self.integral:
             # also: no partial sum beyond 2^SPREAD_BITS times the bound
-            return torch.maximum(found, self.spread * 2.0**-SPREAD_BITS) * self.step.flatten()
+            return torch.maximum(found, self.spread * 2.0**-SPREAD_BITS)
         return found
 
     def rounding(self) -> Tensor | float:
@@ -203,9 +204,7 @@ class Product:
         outputs = usable(factors, self.outputs)
         inputs = usable(factors, self.inputs)
         if self.integral:
-            step = torch.where((factors != 0)[:, None, None], self.step, 0.0)
-            scale = factors[:, None, None] * step
-            self._add_whole(total, (outputs * scale).round_(), inputs)
+            self._add_whole(total, (outputs * factors[:, None, None]).round_(), inputs)
         elif self.whole:
             people = max(1, CACHED // (self.rows * self.columns))  # at once
             for start in range(0, len(factors), people):
@@ -223,8 +222,8 @@ class Product:
             total += exact.view(self.shape).to(torch.int64)
 
     def dense(self) -> Tensor:  # noqa: D102
-        inputs = (self.inputs * self.step).to(self.outputs.dtype) if self.integral else self.inputs
-        return torch.bmm(self.outputs.transpose(1, 2), inputs).view(-1, *self.shape)
+        found = torch.bmm(self.outputs.transpose(1, 2), self.inputs).view(-1, *self.shape)
+        return found.to(self.kind)
 
     def numbers(self) -> int:  # noqa: D102
         return self.inputs.numel() + self.outputs.numel()
@@ -285,7 +284,7 @@ class Scatter:
 
 @dataclass
 class Tied:
-    """A table that was looked up and also applied as a matrix, as embeddings and heads of language models are.
+    """A table that was looked up and also applied as a matrix (not integral), as heads of language models are.
 
     ‖E + H‖² = ‖E‖² + ‖H‖² + 2⟨E, H⟩, and row v of H is Σ_t g_t[v] a_t: only rows that were looked up are needed.
     """
@@ -295,8 +294,6 @@ class Tied:
 
     def bound(self) -> Tensor:  # noqa: D102
         inputs, outputs = self.matrix.inputs, self.matrix.outputs
-        if self.matrix.integral:
-            inputs = (inputs * self.matrix.step).to(outputs.dtype)
         chosen = outputs.gather(2, self.table.rows[:, None, :].expand(-1, outputs.shape[1], -1))  # people, t, s
         inner = torch.bmm(inputs, self.table.gradients.transpose(1, 2))
         cross = (chosen * inner).sum((1, 2), dtype=torch.float64)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from ..errors import NotAllowed
@@ -66,12 +67,14 @@ class Sighting:
         origins: For each tensor among the arguments, the name of the parameter it is, the call that made it, or None.
         values: Copies of the arguments that are no parameters.
         results: Copies of the tensors that came out.
+        edges: Where gradients reach those tensors.
     """
 
     func: Function
     origins: tuple[str | Token | None, ...]
     values: tuple[Tensor | None, ...]
     results: tuple[Tensor, ...]
+    edges: tuple[GradientEdge, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ class Observer(TorchFunctionMode):
         results = [x for x in tensors(out) if x.requires_grad] if seen else []
         if results:
             kept = tuple(x.detach().clone() for x in results)
-            self.sightings.append(Sighting(func, origins, values, kept))
+            edges = tuple(get_gradient_edge(x) for x in results)
+            self.sightings.append(Sighting(func, origins, values, kept, edges))
         if any(id(x) in self._private for x in given):
             for x in tensors(out):
                 self._private[id(x)] = x

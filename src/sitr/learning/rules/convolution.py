@@ -53,7 +53,7 @@ def _rule(call: Call, *, transposed: bool) -> tuple[Tensor, Receive] | None:
             found.append((bias, Kept(call.split(outer.flatten(2).sum(2), owner).sum(1))))
         if call.like(weight):
             image, values = (outer, inner) if transposed else (inner, outer)
-            windows = Windows.of(image, kernel, stride, dilation, around)
+            windows = Windows.of(image, kernel, stride, dilation, around, tuple(values.shape[2:]))
             found.append((weight, windows.gradient(call, values, weight.shape)))
         return found
 
@@ -75,15 +75,23 @@ class Windows:
     kernel: Sizes
 
     @classmethod
-    def of(cls, image: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes, around: list[tuple[int, int]]) -> Windows:
-        """Lay windows over images: rows × channels × spatial dimensions."""
+    def of(
+        cls,
+        image: Tensor,
+        kernel: Sizes,
+        stride: Sizes,
+        dilation: Sizes,
+        around: list[tuple[int, int]],
+        positions: Sizes,
+    ) -> Windows:
+        """Lay windows over images (rows × channels × spatial dimensions), at so many positions along each."""
         pad = [width for sides in reversed(around) for width in sides]
         image = F.pad(image, pad) if any(pad) else image
         places = torch.zeros((), dtype=torch.int64)
         spatial = len(kernel)
         for dim in range(spatial):
-            size, reach = image.shape[2 + dim], dilation[dim] * (kernel[dim] - 1) + 1
-            starts = torch.arange(0, size - reach + 1, stride[dim]).view(-1, *[1] * (2 * spatial - 1 - dim))
+            size = image.shape[2 + dim]
+            starts = (torch.arange(positions[dim]) * stride[dim]).view(-1, *[1] * (2 * spatial - 1 - dim))
             offsets = (torch.arange(kernel[dim]) * dilation[dim]).view(-1, *[1] * (spatial - 1 - dim))
             places = places * size + starts + offsets
         pixels = image.flatten(2).transpose(1, 2).contiguous()
