@@ -17,12 +17,12 @@ from ..errors import MissingExtra
 from .plan import TrainingPlan, plan
 
 if TYPE_CHECKING:
-    from .fix import fix
+    from .replacement import fix
     from .run import Run, Step, attach
 
 __all__ = ["Run", "Step", "TrainingPlan", "attach", "fix", "plan"]
 
-LATER = {"Run": "run", "Step": "run", "attach": "run", "fix": "fix"}  # what needs PyTorch, and where it is
+LATER = {"Run": "run", "Step": "run", "attach": "run", "fix": "replacement"}  # what needs PyTorch, and where it is
 
 
 def __getattr__(name: str) -> Any:

@@ -23,7 +23,6 @@ UPDATES = 200  # of a bar: ε is worked out so often at most
 
 NOT_COVERED = (
     "examples that see one another where a trial on a few rows does not show it, or by rounding of huge values;",
-    "masks of dropout that follow a seed which others know;",
     "how long steps take, which depends on how many examples are drawn;",
     "losses, metrics and pictures of single examples that your own loop shows;",
     "choices made by looking at the data, such as of the model or of learning rates, unless each trial is charged.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from sitr.learning.fix import fix, groups_of
+from sitr.learning.replacement import fix, groups_of
 from tests.learning.models import classes, distance
 
 
