@@ -50,7 +50,6 @@ def test_explains_rules_prices_and_what_is_outside(tmp_path: Path) -> None:
     assert "last digits of floating-point noise" in told
     assert "how long steps take" in told
     assert "examples that see one another" in told
-    assert "masks of dropout" in told
     assert "The ledger is in memory" in told
 
 
