@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from opacus import PrivacyEngine
-from process import CLIP, NOISE, Losses, Step, serve
+from process import CLIP, NOISE, Losses, Step, ordinary, serve
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -30,23 +30,12 @@ def _private(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: T
 
 def hooks(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor, cast: Any) -> Step:
     model, optimizer, _ = _private(model, optimizer, x, y, "hooks")
-    return _step(model, optimizer, Losses("mean"), x, y, cast)
+    return ordinary(model, optimizer, Losses("mean"), x, y, cast)
 
 
 def ghost(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor, cast: Any) -> Step:
     model, optimizer, criterion, _ = _private(model, optimizer, x, y, "ghost")
-    return _step(model, optimizer, criterion, x, y, cast)
-
-
-def _step(model: nn.Module, optimizer: Any, criterion: Any, x: Tensor, y: Tensor, cast: Any) -> Step:
-    def step() -> None:
-        optimizer.zero_grad()
-        with cast():
-            loss = criterion(model(x), y)
-        loss.backward()
-        optimizer.step()
-
-    return step
+    return ordinary(model, optimizer, criterion, x, y, cast)
 
 
 if __name__ == "__main__":

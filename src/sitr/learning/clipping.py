@@ -193,7 +193,7 @@ class Clipper:
         return self.max_grad_norm * (1 if self.exact_sums else 1 + 2 * FLOAT_PEOPLE * FLOAT_ROUNDING)
 
     def explain(self) -> list[Explanation]:
-        """Say for each parameter how its gradients were clipped in the last micro-batch."""
+        """Say for each parameter how the last micro-batch was clipped. It tells how many were in it: NOT PRIVATE."""
         return [
             Explanation(name, tuple(p.shape), *self._last.get(name, ("-", 0, 0))) for name, p in self.parameters.items()
         ]

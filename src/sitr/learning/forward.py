@@ -45,15 +45,10 @@ class Book:
 
     def __init__(self) -> None:
         self.pieces: list[tuple[Tensor, Piece]] = []
-        self.copies: dict[
-            int, Tensor
-        ] = {}  # of parameters, by the id of the parameter: the leaves of all that is like one
+        self.copies: dict[int, Tensor] = {}  # of parameters, by their id: the leaves of all that is like one
         self.names: dict[int, str] = {}  # of those copies
         self.transposed: dict[int, Tensor] = {}  # by the id of a transposed matrix, what it was made of
-        self.expanded: list[
-            tuple[Tensor, Tensor]
-        ] = []  # what is like a parameter, and a leaf with a copy for each person
-        self.rules: dict[str, str] = {}
+        self.expanded: list[tuple[Tensor, Tensor]] = []  # what is like a parameter; a leaf of a copy for each person
         self.pulling, self.muted = False, True  # heard only in Clipper.backward
         self.anchor = torch.zeros((), requires_grad=True)  # every tap leads to it
         self._held: list[Tensor] = []
