@@ -67,7 +67,7 @@ def window_of(kernels: Any, g: Tensor, shape: tuple[int, ...]) -> Any:
 
 def direct(kernels: Any, a: Tensor, g: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The products from the layout that is there, without a copy."""
-    return kernels._products(a, g.flatten(2), window_of(kernels, g, shape), 1)
+    return kernels._products(a, g.flatten(2), window_of(kernels, g, shape), 1, "tf32")
 
 
 def ordinary(a: Tensor, g: Tensor, kernel: int, stride: int, padding: int) -> Callable[[], Any]:
@@ -86,7 +86,7 @@ def convolutions(kernels: Any) -> list[dict[str, Any]]:
         a, g = tensors(shape, dtype, layout)
         kernel, stride, padding = shape[3:]
         options = {"kernel": (kernel, kernel), "stride": stride, "padding": padding, "dilation": 1, "groups": 1}
-        found = kernels.conv_norms(a, g, **options)
+        found, _ = kernels.conv_norms(a, g, **options)
         true = unfolded(a[:8].double(), g[:8].double(), kernel, stride, padding)
         row = {
             "convolution": "{}→{} at {}², {}², stride {}".format(*shape[:5]),

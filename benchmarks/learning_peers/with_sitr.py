@@ -46,8 +46,9 @@ def _step(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tens
                 each = losses(model(x), y)
             clipper.backward(each)
         noisy = drawn.on_sums(clipper.sums)
+        torch._foreach_mul_(list(noisy.values()), 1 / made.batch)
         for name, weight in clipper.parameters.items():
-            weight.grad = (noisy[name] / made.batch).to(weight.dtype)
+            weight.grad = noisy[name].to(weight.dtype)
         optimizer.step()
 
     return step

@@ -243,7 +243,7 @@ def distance(case: Case, **options: Any) -> float:
     clipper = clipped(model, inputs, losses, **options)
     bound, style = clipper.max_grad_norm, clipper.style
     by_loop = gradients_by_loop(model, lambda m: losses(m(*inputs)))
-    found = clipper._totals
+    found = clipper._totals.mapped(lambda flat: flat)
     if clipper.exact_sums and style != "per_layer":  # contributions give up what rounding the sum may add
         bound *= 1 - math.sqrt(sum(p.numel() for p in clipper.parameters.values())) / 2**GRID_BITS
     if clipper.exact_sums:

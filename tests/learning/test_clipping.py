@@ -171,7 +171,7 @@ def test_a_person_changes_exact_sums_by_that_persons_contribution_alone() -> Non
     apart = Clipper(model, 1.0, exact_sums=True)
     with everybody:
         everybody.backward(classes(model(x)))
-    forward, back = {n: t.clone() for n, t in everybody._totals.items()}, torch.arange(4, -1, -1)
+    forward, back = everybody._totals.mapped(torch.clone), torch.arange(4, -1, -1)
     everybody.clear()
     with everybody:
         everybody.backward(F.cross_entropy(model(x[back]), back % 10, reduction="none"))
@@ -190,7 +190,8 @@ def test_a_person_adds_the_same_alone_as_in_company() -> None:
     """To the last fine step, where the model's own numbers are the same."""
     torch.manual_seed(5)
     model, x = nn.Linear(50, 20), torch.randn(2, 3, 50) * 30
-    both, first, second = (clipped(model, (rows,), total)._totals for rows in (x, x[:1], x[1:]))
+    runs = (clipped(model, (rows,), total)._totals for rows in (x, x[:1], x[1:]))
+    both, first, second = (totals.mapped(lambda flat: flat) for totals in runs)
     assert all(torch.equal(both[name], first[name] + second[name]) for name in both)
 
 

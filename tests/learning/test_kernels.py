@@ -63,7 +63,7 @@ def test_norms_of_convolutions_are_those_of_unfolded_patches(case, layout, dtype
     a, g = tensors(case, 3, dtype)
     a, g = a.contiguous(memory_format=layout), g.contiguous(memory_format=layout)
     names = ("kernel", "stride", "padding", "dilation", "groups")
-    found = kernels.conv_norms(a, g, **dict(zip(names, case[3:], strict=True)))
+    found, _ = kernels.conv_norms(a, g, **dict(zip(names, case[3:], strict=True)))
     torch.testing.assert_close(found.double(), reference(a, g, *case[3:]), rtol=1e-5, atol=0)
 
 
@@ -72,8 +72,8 @@ def test_norms_do_not_depend_on_the_layout_that_is_read(case):
     rest = CONVOLUTIONS[case][3:]
     a, g = tensors(CONVOLUTIONS[case], 2, torch.float32)
     window = kernels.Window(*rest[:4], g.shape[3])
-    way = kernels._products if case == "products" else kernels._grams
-    found = way(a, g.flatten(2), window, 1)  # as they are: positions contiguous
+    inputs = a, g.flatten(2), window, 1, "ieee"  # as they are: positions contiguous
+    found = kernels._products(*inputs) if case == "products" else kernels._grams(*inputs)[0]
     torch.testing.assert_close(found.double(), reference(a, g, *rest), rtol=1e-5, atol=0)
 
 
@@ -83,36 +83,40 @@ def test_norms_of_tf32_are_near(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     case = CONVOLUTIONS["products"]
     a, g = tensors(case, 3, torch.float32)
-    found = kernels.conv_norms(a, g, kernel=case[3], stride=1, padding=1, dilation=1, groups=1)
+    found, _ = kernels.conv_norms(a, g, kernel=case[3], stride=1, padding=1, dilation=1, groups=1)
     torch.testing.assert_close(found.double(), reference(a, g, *case[3:]), rtol=2e-3, atol=0)
 
 
 def test_the_same_input_has_the_same_norm_to_the_last_bit():
     case = CONVOLUTIONS["products"]
     a, g = tensors(case, 5, torch.float32)
-    first, *others = [kernels.conv_norms(a, g, kernel=(3, 3), stride=1, padding=1, dilation=1, groups=1) for _ in "123"]
+    first, *others = [
+        kernels.conv_norms(a, g, kernel=(3, 3), stride=1, padding=1, dilation=1, groups=1)[0] for _ in "123"
+    ]
     assert all(torch.equal(first, other) for other in others)
 
 
 def test_a_sample_does_not_change_the_norm_of_another():
     a, g = tensors(CONVOLUTIONS["groups"], 4, torch.float32)
     options = {"kernel": (3, 3), "stride": 1, "padding": 1, "dilation": 1, "groups": 2}
-    together = kernels.conv_norms(a, g, **options)
+    together, _ = kernels.conv_norms(a, g, **options)
     a[0], g[1] = float("nan"), float("inf")
-    assert torch.equal(kernels.conv_norms(a, g, **options)[2:], together[2:])
-    assert torch.equal(kernels.conv_norms(a[3:], g[3:], **options), together[3:])
+    assert torch.equal(kernels.conv_norms(a, g, **options)[0][2:], together[2:])
+    assert torch.equal(kernels.conv_norms(a[3:], g[3:], **options)[0], together[3:])
 
 
 def test_one_dimension_is_an_image_of_one_row():
     a, g = tensors((5, 6, (1, 20), (1, 3), (1, 2), (0, 2), (1, 2), 1), 3, torch.float32)
-    image = kernels.conv_norms(a, g, kernel=(1, 3), stride=(1, 2), padding=(0, 2), dilation=(1, 2), groups=1)
-    line = kernels.conv_norms(a[:, :, 0], g[:, :, 0], kernel=(3,), stride=(2,), padding=(2,), dilation=(2,), groups=1)
+    image, _ = kernels.conv_norms(a, g, kernel=(1, 3), stride=(1, 2), padding=(0, 2), dilation=(1, 2), groups=1)
+    line, _ = kernels.conv_norms(
+        a[:, :, 0], g[:, :, 0], kernel=(3,), stride=(2,), padding=(2,), dilation=(2,), groups=1
+    )
     assert torch.equal(line, image)
 
 
 def test_an_empty_batch_has_no_norms():
     a, g = torch.empty(0, 3, 8, 8, device=DEVICE), torch.empty(0, 5, 8, 8, device=DEVICE)
-    assert kernels.conv_norms(a, g, kernel=(3, 3), stride=1, padding=1, dilation=1, groups=1).shape == (0,)
+    assert kernels.conv_norms(a, g, kernel=(3, 3), stride=1, padding=1, dilation=1, groups=1)[0].shape == (0,)
     assert kernels.group_norm_sums(a, a, groups=3, eps=1e-5)[0].shape == (0, 3)
     assert kernels.layer_norm_sums(a[:, 0], a[:, 0], eps=1e-5)[0].shape == (0, 8)
 
@@ -156,3 +160,48 @@ def test_sums_of_group_norms_are_those_of_autograd(image, groups, dtype):
     scale = g.double().square().sum().sqrt().item()
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=2e-5 * scale)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_norms_of_matrices_are_those_of_products(dtype):
+    torch.manual_seed(5)
+    a, g = (torch.randn(3, 37, width).to(DEVICE, dtype) for width in (20, 70))
+    squares, spread = kernels.linear_norms(a, g)
+    products = torch.bmm(g.double().transpose(1, 2), a.double())
+    torch.testing.assert_close(squares, products.square().sum((1, 2)), rtol=1e-5, atol=0)
+    lengths = (a.double().norm(dim=2) * g.double().norm(dim=2)).sum(1)
+    torch.testing.assert_close(spread, lengths, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("size", [1, 300, 20_000])
+def test_inner_products_and_weighted_sums(size, dtype):
+    torch.manual_seed(6)
+    x, y = (torch.randn(5, size).to(DEVICE, dtype) for _ in "12")
+    products = x.double() * y.double()
+    error = (kernels.inner(x, y) - products.sum(1)).abs()
+    assert (error <= 64 * 2.0**-24 * products.abs().sum(1)).all()
+    factors = torch.tensor([1.0, 0.5, 0.0, 2.0, 0.25], device=DEVICE)
+    wanted = (x.double() * factors.double()[:, None]).sum(0)
+    x[2] = torch.nan  # whose factor is 0
+    torch.testing.assert_close(kernels.weighted_sum(x, factors).double(), wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["positions", "channels"])
+@pytest.mark.parametrize("case", [name for name, case in CONVOLUTIONS.items() if case[-1] == 1])
+def test_sums_of_convolutions_are_those_of_unfolded_patches(case, layout, dtype):
+    case = CONVOLUTIONS[case]
+    channels, outputs, _, kernel, stride, padding, dilation, _ = case
+    a, g = (t.contiguous(memory_format=layout) for t in tensors(case, 4, dtype))
+    factors = torch.tensor([1.0, 0.5, 0.0, 0.25], device=DEVICE)
+    patches = F.unfold(a.double(), kernel, dilation, padding, stride)
+    each = torch.bmm(g.double().flatten(2), patches.transpose(1, 2))
+    wanted = (each * factors.double()[:, None, None]).sum(0).view(outputs, channels, *kernel)
+    window = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    kept = kernels.conv_gradients(a, g, **window).permute(0, 1, 4, 2, 3)
+    near = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {"rtol": 1e-2, "atol": 1e-2}
+    torch.testing.assert_close(kept.double(), each.view(4, outputs, channels, *kernel), **near)
+    a[2] = torch.nan
+    found = kernels.conv_sums(a, g, factors, **window)
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-4)

@@ -60,12 +60,13 @@ def test_a_product_is_bounded_also_where_it_cancels(
     bound = Fraction(float(piece.bound()))
     if not piece.integral:
         assert square(exactly(inputs[0], outputs[0])) <= bound**2
-    total = torch.zeros(2, 3, dtype=torch.int64 if whole else torch.float32)
+    total = torch.zeros(2, 3, dtype=torch.int64)
     factor = 1 / float(bound)
     if whole:
         room = 2.0**SUM_BITS - float(piece.slack())
-        factor *= room * (1 - 2.0**-20)
-    piece.add(total, torch.tensor([factor], dtype=torch.float64))
+        piece.add(total, torch.tensor([factor * room * (1 - 2.0**-20)], dtype=torch.float64))
+    else:
+        total = piece.summed(torch.tensor([factor], dtype=torch.float64), masked=False)
     length = math.sqrt(sum(int(x) ** 2 for x in total.flatten()) if whole else float(total.double().square().sum()))
     assert length <= (2**SUM_BITS if whole else 1 + 1e-6)
 
@@ -127,9 +128,8 @@ def test_uses_of_one_parameter_are_added_before_the_norm(whole: bool) -> None:
         truth = wanted.double().flatten(1).norm(dim=1)
         assert (joined.bound() >= truth * (1 - 1e-6)).all()
         torch.testing.assert_close(joined.bound(), truth, rtol=1e-4, atol=1e-4)
-        total = torch.zeros(shape, dtype=torch.float32)
         if not whole:
-            joined.add(total, torch.ones(people, dtype=torch.float64))
+            total = joined.summed(torch.ones(people, dtype=torch.float64), masked=False)
             torch.testing.assert_close(total, wanted.sum(0), rtol=1e-4, atol=1e-4)
     assert isinstance(combine(cases[0]), Tied)
     assert isinstance(combine(cases[1]), Tied)

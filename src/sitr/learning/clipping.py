@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, get_args
@@ -14,8 +14,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
 from ..errors import InvalidArgument, NotAllowed
-from .forward import Book, Watched, escaped
-from .pieces import SUM_BITS, Permuted, Piece, combine
+from .forward import Book, Watched
+from .pieces import SUM_BITS, Kept, Permuted, Piece, bounds_of, combine
 from .probe import (
     Findings,
     Inputs,
@@ -28,6 +28,7 @@ from .probe import (
     probe,
     random_state,
 )
+from .totals import Totals
 from .watch import Step, mixes_people, tensors
 
 Style = Literal["flat", "per_layer", "automatic"]
@@ -39,6 +40,7 @@ SAFETY = 1 - 2.0**-20  # covers the rounding of factors and of their products
 FLOAT_PEOPLE = 2**14  # in a step with float sums,
 FLOAT_ROUNDING = 2.0**-22  # whose sum is rounded by at most this share of C for each of them (decision 0031)
 STABILITY = 0.01  # what automatic clipping adds to a norm (Bu et al. 2023)
+SMALL = 2**14  # numbers of a parameter: on a GPU, gradients of so few are put side by side
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,29 @@ class Explanation:
     rule: str
     bytes: int
     work: int
+
+
+class Later:
+    """A yes or no on a device, which is asked for while the device goes on with what it was given since.
+
+    Args:
+        answer: A tensor of one truth value.
+    """
+
+    def __init__(self, answer: Tensor) -> None:
+        self._answer, self._known = answer, None
+        if answer.is_cuda:
+            self._answer = torch.empty((), dtype=torch.bool, pin_memory=True, device="cpu").copy_(
+                answer, non_blocking=True
+            )
+            self._known = torch.cuda.Event()
+            self._known.record(torch.cuda.current_stream(answer.device))
+
+    def is_true(self) -> bool:
+        """Return the answer, once it is known."""
+        if self._known is not None:
+            self._known.synchronize()
+        return bool(self._answer)
 
 
 class Clipper:
@@ -113,10 +138,12 @@ class Clipper:
                 raise NotAllowed(f"the parameter {name!r} is of type {p.dtype}.", do="use real floating-point numbers.")
         self._names = {id(p): name for name, p in self.parameters.items()}
         self._limits = self._allowed()
+        self._totals = Totals(self.parameters, torch.int64 if exact_sums else torch.float64)
         self._handles: list[RemovableHandle] = []
         self._found: Findings | None = None
         self._probed_in: tuple[object, ...] = ()
         self._largest = 0  # number of people that a full micro-batch was checked with
+        self._devices: list[int] = []
         self._numbers: list[Tensor] = []
         self._book = Book()
         self._people: int | None = None
@@ -145,8 +172,6 @@ class Clipper:
             self.model.register_forward_pre_hook(self._before, with_kwargs=True),
             self.model.register_forward_hook(self._after, with_kwargs=True, always_call=True),
         ]
-        for name, p in self.parameters.items():
-            self._handles.append(p.register_hook(self._alarm(name)))
 
     def detach(self) -> None:
         """Leave the model as it was."""
@@ -157,8 +182,7 @@ class Clipper:
 
     def clear(self) -> None:
         """Begin a step: nobody is in the sums."""
-        kind = torch.int64 if self.exact_sums else torch.float64
-        self._totals = {n: torch.zeros(p.shape, dtype=kind, device=p.device) for n, p in self.parameters.items()}
+        self._totals.clear()
         self._added = 0
         self._norms: list[Tensor] = []
         self._forget()
@@ -175,8 +199,8 @@ class Clipper:
         Finer whole numbers were added; each is rounded once. One person moves them by at most `sensitivity`.
         """
         if not self.exact_sums:
-            return {name: total.float() for name, total in self._totals.items()}
-        return {name: torch.floor_divide(total + FINER // 2, FINER) for name, total in self._totals.items()}
+            return self._totals.mapped(Tensor.float)
+        return self._totals.mapped(lambda fine: torch.floor_divide(fine + FINER // 2, FINER))
 
     def gradients(self) -> dict[str, Tensor]:
         """Return the sums as float32, without any noise: NOT PRIVATE, for tests."""
@@ -224,26 +248,21 @@ class Clipper:
 
     # ---- watching
 
-    def _alarm(self, name: str) -> Callable[[Tensor], None]:
-        def ring(_: Tensor) -> None:
-            raise escaped(name)
-
-        return ring
-
     def _before(self, model: nn.Module, args: Any, kwargs: Any) -> None:
         if self._busy:
             return
         mode = None
         if torch.is_grad_enabled():
+            self._kept = {name: (x, x._version) for name, x in kept(model)}
             self._refuse_others()
             self._refuse_batch_norm()
-            self._kept = {name: (x, x._version) for name, x in kept(model)}
             inputs = Inputs.of(args, kwargs)
             if self._people not in (None, inputs.people):
                 self._forget()
             self._people = inputs.people
             self._look(inputs)
-            self._numbers = random_state(cuda_devices(model, inputs))
+            self._devices = cuda_devices(inputs, (x for x, _ in self._kept.values()))
+            self._numbers = random_state(self._devices)
 
             def again() -> tuple[Step, ...]:
                 return self._probe(inputs)
@@ -259,8 +278,8 @@ class Clipper:
         mode = self._modes.pop()
         if mode is not None:
             mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self._outputs.append(list(tensors(out)))
-            if changed_state(self._numbers, random_state(cuda_devices(model, Inputs.of(args, kwargs)))):
+            self._outputs.append(tensors(out))
+            if changed_state(self._numbers, random_state(self._devices)):
                 raise draws_random_numbers()
             for name, x in kept(model):
                 before, version = self._kept.get(name, (None, 0))
@@ -287,7 +306,7 @@ class Clipper:
 
     def _circumstances(self, inputs: Inputs) -> tuple[object, ...]:
         """Return on what, beside the data, it may depend what a model does."""
-        given = list(tensors(inputs.args, inputs.kwargs))
+        given = tensors(inputs.args, inputs.kwargs)
         kinds = sorted({x.device.type for x in (*given, *self.parameters.values())})
         return (
             tuple(part.training for part in self.model.modules()),
@@ -297,7 +316,7 @@ class Clipper:
 
     def _refuse_others(self) -> None:
         """Refuse parameters that became trainable after the clipper was made."""
-        for name, p in self.model.named_parameters():
+        for name, (p, _) in self._kept.items():
             if p.requires_grad and id(p) not in self._names:
                 raise NotAllowed(
                     f"the parameter {name!r} became trainable after the model was attached.",
@@ -307,8 +326,9 @@ class Clipper:
 
     def _refuse_batch_norm(self) -> None:
         """Refuse what a single row cannot show, before it changes anything."""
-        for name, part in self.model.named_modules():
+        for part in self.model.modules():
             if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None):
+                name = next(name for name, each in self.model.named_modules() if each is part)
                 raise mixes_people(f"{name or 'the model'}, a {type(part).__name__}")
 
     def _probe(self, inputs: Inputs) -> tuple[Step, ...]:
@@ -336,7 +356,8 @@ class Clipper:
             raise InvalidArgument("losses have no gradient.", do="compute them with gradients enabled.")
         if not self._checked_losses and len(losses) > 1:
             self._check_losses(losses)
-        self._book.collect(losses, self.parameters.values())
+        self._outputs = []  # what came out may be the largest tensor of all
+        self._book.collect(losses, self.parameters)
         found = self._book.finish()
         if not found:
             raise InvalidArgument(
@@ -359,8 +380,8 @@ class Clipper:
             found = torch.autograd.grad(losses[person], wanted, retain_graph=True, materialize_grads=True)
             for gradient, (_, owner) in zip(found, owned, strict=True):
                 # 0 times somebody's infinite derivative is NaN, which says nothing about a dependence.
-                moved = ((gradient != 0) & ~gradient.isnan()).float()
-                moved = owner.split(moved, len(losses)).flatten(1).any(1)
+                rows = owner.split(gradient.nan_to_num_(nan=0.0), len(losses)).flatten(1)
+                moved = (rows.amax(1) != 0) | (rows.amin(1) != 0) if rows.shape[1] else rows.any(1)
                 moved[person] = False
                 if bool(moved.any()):
                     raise NotAllowed(
@@ -376,23 +397,61 @@ class Clipper:
         most = MOST_PEOPLE if self.exact_sums else FLOAT_PEOPLE
         if self._added > most:
             raise InvalidArgument(f"a step has more than {most} people.", do="take smaller batches.")
-        bounds = {name: piece.bound() for name, piece in pieces.items()}
-        if not bounds:
-            return
-        whole = torch.stack([bound.square() for bound in bounds.values()]).sum(0).sqrt()
+        groups = self._grouped(pieces)
+        bounds = bounds_of([piece for _, piece in groups])
+        whole = bounds.square().sum(0).sqrt()
         self._norms.append(whole)
         if self.style == "per_layer":
-            factors = {name: self._factors(bounds[name], pieces[name].slack(), self._limits[name]) for name in pieces}
+            factors = [
+                self._factors(bound, piece.slack(), self._limits[names[0]])
+                for bound, (names, piece) in zip(bounds.unbind(), groups, strict=True)
+            ]
         else:
-            slack = torch.zeros_like(whole)
-            for piece in pieces.values():
-                slack += torch.as_tensor(piece.slack()).square()
-            shared = self._factors(whole, slack.sqrt(), self._limits[""])
-            factors = dict.fromkeys(pieces, shared)
+            factors = [self._factors(whole, self._slack(pieces, whole), self._limits[""])] * len(groups)
+        if self.exact_sums:
+            for (names, piece), each in zip(groups, factors, strict=True):
+                piece.add(self._totals[names[0]], each)
+        else:
+            self._add_floats(groups, factors)
         for name, piece in pieces.items():
-            piece.add(self._totals[name], factors[name])
             told = piece.piece if isinstance(piece, Permuted) else piece
             self._last[name] = (type(told).__name__.lower(), 4 * piece.numbers(), piece.work())
+
+    def _grouped(self, pieces: Mapping[str, Piece]) -> list[tuple[list[str], Piece]]:
+        """Put small gradients on a GPU side by side: one operation takes them all in the time of one of them."""
+        small: dict[str, Tensor] = {}
+        if self.style != "per_layer" and not self.exact_sums:
+            for name, piece in pieces.items():
+                if isinstance(piece, Kept) and piece.gradients.is_cuda and self.parameters[name].numel() <= SMALL:
+                    small[name] = piece.gradients.reshape(len(piece.gradients), -1).float()
+        groups = [([name], piece) for name, piece in pieces.items() if name not in small]
+        return [*groups, (list(small), Kept(torch.cat(list(small.values()), 1)))] if small else groups
+
+    def _add_floats(self, groups: list[tuple[list[str], Piece]], factors: list[Tensor]) -> None:
+        asked = factors if self.style == "per_layer" else factors[:1]
+        everybody = Later(torch.stack(asked).all())
+        sums = [piece.summed(each, masked=False) for (_, piece), each in zip(groups, factors, strict=True)]
+        # 0·inf is no 0. Mostly everybody has a factor, and then nothing has to be summed again.
+        for place, ((_, piece), each) in enumerate(zip(groups, factors, strict=True)):
+            if not piece.masks() and not everybody.is_true():
+                sums[place] = piece.summed(each, masked=True)
+        found: dict[str, Tensor] = {}
+        for (names, _), total in zip(groups, sums, strict=True):
+            if len(names) == 1:
+                found[names[0]] = total
+                continue
+            parts = total.split([self.parameters[name].numel() for name in names])
+            found |= {name: part.view(self.parameters[name].shape) for name, part in zip(names, parts, strict=True)}
+        self._totals.add(found)
+
+    def _slack(self, pieces: Mapping[str, Piece], whole: Tensor) -> Tensor | float:
+        """Return how far rounding to whole fine steps moves a contribution to all parameters."""
+        if not self.exact_sums:
+            return 0.0
+        slack = torch.zeros_like(whole)
+        for piece in pieces.values():
+            slack += torch.as_tensor(piece.slack()).square()
+        return slack.sqrt()
 
     def _factors(self, norms: Tensor, slack: Tensor | float, limit: float) -> Tensor:
         """Return what each person's gradient is multiplied by: the result has norm at most `limit`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -12,9 +12,9 @@ from torch.overrides import TorchFunctionMode
 
 from ..errors import NotAllowed
 from .pieces import Applied, Kept, Permuted, Piece
-from .rules import COMPOSITES, RULES
+from .rules import COMPOSITES, PRODUCTS, RULES
 from .rules.expansion import expanded, quiet
-from .watch import Call, Function, Step, Token, name_of, replaced, tensors
+from .watch import NESTED, Call, Function, Step, Token, name_of, replaced, tensors
 
 Receive = Callable[[Tensor], list[tuple[Tensor, Piece]]]
 
@@ -23,7 +23,7 @@ class Tap(torch.autograd.Function):
     """The identity, whose backward pass hands on the gradient. In place, so that an in-place ReLU may follow."""
 
     @staticmethod
-    def forward(ctx: Any, out: Tensor, anchor: Tensor, receive: Callable[[Tensor], None]) -> Tensor:  # noqa: D102
+    def forward(ctx: Any, out: Tensor, anchor: Tensor, receive: Callable[[Tensor], bool]) -> Tensor:  # noqa: D102
         ctx.receive = receive
         ctx.mark_dirty(out)
         return out
@@ -36,7 +36,8 @@ class Tap(torch.autograd.Function):
                 why="the gradient of a gradient goes around the clipping.",
                 do="take a loss of the model's outputs alone.",
             )
-        ctx.receive(gradient)
+        if ctx.receive is not None and ctx.receive(gradient):
+            ctx.receive = None  # it holds what the junction was given, and the graph lives on
         return gradient, None, None
 
 
@@ -49,9 +50,15 @@ class Book:
         self.names: dict[int, str] = {}  # of those copies
         self.transposed: dict[int, Tensor] = {}  # by the id of a transposed matrix, what it was made of
         self.expanded: list[tuple[Tensor, Tensor]] = []  # what is like a parameter; a leaf of a copy for each person
-        self.pulling, self.muted = False, True  # heard only in Clipper.backward
-        self.anchor = torch.zeros((), requires_grad=True)  # every tap leads to it
+        self.muted = True  # heard only in Clipper.backward
+        self._anchors: dict[torch.device, Tensor] = {}
         self._held: list[Tensor] = []
+
+    def anchor(self, device: torch.device) -> Tensor:
+        """Return what every tap on a device leads to."""
+        if device not in self._anchors:
+            self._anchors[device] = torch.zeros((), device=device, requires_grad=True)
+        return self._anchors[device]
 
     def hold(self, x: Tensor) -> Tensor:
         """Keep a tensor, so that its id stays its own."""
@@ -64,36 +71,35 @@ class Book:
         if found is None:
             found = self.copies[id(parameter)] = parameter.detach().requires_grad_()
             self.names[id(found)] = name
-            found.register_hook(lambda _: self._refuse(name))
         return found
 
-    def _refuse(self, name: str) -> None:
-        if not self.pulling:
-            raise escaped(name)
-
-    def collect(self, losses: Tensor, parameters: Iterable[Tensor]) -> None:
+    def collect(self, losses: Tensor, parameters: Mapping[str, Tensor]) -> None:
         """Run the backward pass: taps are heard, and no gradient is left anywhere else.
 
         Args:
             losses: One for each person.
-            parameters: Those whose alarm has to ring if a gradient reaches them.
+            parameters: By name, those that no gradient may reach, nor a constant that stands for one.
         """
         leaves = [leaf for _, leaf in self.expanded]
-        for leaf in leaves:
-            leaf.grad = None
+        closed = [*parameters.items(), *((self.names[id(x)], x) for x in self.copies.values())]
+        ends = [*leaves, *(x for _, x in closed), *self._anchors.values()]
         self.muted = False
         try:
-            ends = [self.anchor, *leaves, *self.copies.values(), *parameters]
-            torch.autograd.backward(losses, torch.ones_like(losses), inputs=ends)
+            found = torch.autograd.grad(losses, ends, torch.ones_like(losses), allow_unused=True)
         finally:
             self.muted = True
+        for (name, _), gradient in zip(closed, found[len(leaves) :], strict=False):
+            if gradient is not None:
+                raise escaped(name)
+        for (like, _), gradient in zip(self.expanded, found, strict=False):
+            if gradient is not None:
+                self.pieces.append((like, Kept(gradient)))
 
     def finish(self) -> dict[str, list[Piece]]:
         """Return the pieces by parameter, those of tensors made of parameters taken back to them."""
         found: dict[str, list[Piece]] = {}
         made: dict[int, tuple[Tensor, Tensor]] = {}
-        pieces = self.pieces + [(like, Kept(leaf.grad)) for like, leaf in self.expanded if leaf.grad is not None]
-        for like, piece in pieces:
+        for like, piece in self.pieces:
             if id(like) in self.transposed:
                 like, piece = self.transposed[id(like)], _transposed(piece)
             if id(like) in self.names:
@@ -102,7 +108,6 @@ class Book:
                 total = piece.dense()
                 made[id(like)] = (like, made[id(like)][1] + total if id(like) in made else total)
         if made:
-            self.pulling = True
             leaves = list(self.copies.values())
             likes, totals = zip(*made.values(), strict=True)
             with quiet():
@@ -160,14 +165,15 @@ class Watched(TorchFunctionMode):
         if func in COMPOSITES and self.people:
             with self:
                 return COMPOSITES[func](*args, **kwargs)
-        if not torch.is_grad_enabled() or not any(self._known(x) for x in tensors(args, kwargs)):
+        if not (self._knows(args) or self._knows(kwargs.values())) or not torch.is_grad_enabled():
             return func(*args, **kwargs)
-        args, kwargs = replaced((args, kwargs), self._copied)
+        args, kwargs = replaced(args, self._copied), replaced(kwargs, self._copied)
         if not self.people:
             return func(*args, **kwargs)
-        step = self._step(func, args, kwargs)
+        given = tensors(args, kwargs)
+        step = self._step(func, given)
         if step is not None and step.junction:
-            return self._junction(step, args, kwargs)
+            return self._junction(step, args, kwargs, given)
         before = [x._version for x in self.book.copies.values()]
         out = func(*args, **kwargs)
         if before != [x._version for x in self.book.copies.values()]:
@@ -185,16 +191,21 @@ class Watched(TorchFunctionMode):
                 self.book.transposed[id(out)] = args[0]
         return out
 
-    def _known(self, x: Tensor) -> bool:
-        return id(x) in self.parameters or id(x) in self._made
+    def _knows(self, values: Iterable[Any]) -> bool:
+        """Say whether something like a parameter is among values, or in tuples, lists and dicts among them."""
+        for x in values:
+            if id(x) in self.parameters or id(x) in self._made:
+                return True
+            if isinstance(x, NESTED) and self._knows(x.values() if isinstance(x, dict) else x):
+                return True
+        return False
 
     def _copied(self, x: Tensor) -> Tensor:
         name = self.parameters.get(id(x))
         return x if name is None else self.book.copy(x, name)
 
-    def _step(self, func: Function, args: Any, kwargs: Any) -> Step | None:
+    def _step(self, func: Function, given: list[Tensor]) -> Step | None:
         """Return what to do at this call; None if it is none that the probe recorded."""
-        given = list(tensors(args, kwargs))
         origins = tuple(self.book.names.get(id(x)) or self._made.get(id(x)) for x in given)
         found = self._next(func, given, origins)
         if found is None and not _only_looks(func) and not self._probed:
@@ -222,10 +233,12 @@ class Watched(TorchFunctionMode):
             do="make what the model calls independent of the data and of the batch size.",
         )
 
-    def _junction(self, step: Step, args: Any, kwargs: Any) -> Any:
+    def _junction(self, step: Step, args: Any, kwargs: Any, given: list[Tensor]) -> Any:
+        if step.func in PRODUCTS and torch.is_autocast_enabled("cuda"):
+            args, kwargs = lowered(step, args, kwargs)
+            given = tensors(args, kwargs)
         if not self._uses:
             self._uses.update(origin for each in self.steps for origin in each.origins if isinstance(origin, str))
-        given = list(tensors(args, kwargs))
         likes = {id(x): x for x, origin in zip(given, step.origins, strict=True) if origin}
         owners = {id(x): owner for x, owner in zip(given, step.owners, strict=True) if id(x) not in likes}
         self._place += 1
@@ -235,16 +248,17 @@ class Watched(TorchFunctionMode):
         if ruled is None:
             return expanded(call, self.book.expanded)
         out, receive = ruled
-        if out._is_view():
-            out = out.clone()
-        saved = [(x, x._version) for x in given if id(x) not in likes]
-        anchor = self.book.anchor.to(out.device)
-        tapped: Tensor = Tap.apply(out, anchor, lambda g: self._receive(step, saved, receive, g))  # type: ignore[no-untyped-call]
-        return tapped
+        saved, shape = [(x, x._version) for x in given if id(x) not in likes], out.shape
+        out = _itself(out, given)
+        tapped: Tensor = Tap.apply(  # type: ignore[no-untyped-call]
+            out, self.book.anchor(out.device), lambda g: self._receive(step, saved, receive, g.reshape(shape))
+        )
+        return tapped if tapped.shape == shape else tapped.view(shape)
 
-    def _receive(self, step: Step, saved: list[tuple[Tensor, int]], receive: Receive, gradient: Tensor) -> None:
+    def _receive(self, step: Step, saved: list[tuple[Tensor, int]], receive: Receive, gradient: Tensor) -> bool:
+        """Take a gradient, and say whether it was wanted."""
         if self.book.muted:
-            return
+            return False
         if any(x._version != version for x, version in saved):
             raise NotAllowed(
                 f"an input of {name_of(step.func)} with {step.names()} was changed in place after its use.",
@@ -254,8 +268,28 @@ class Watched(TorchFunctionMode):
         with torch.no_grad():
             for like, piece in receive(gradient.detach()):
                 alone = self._uses[self.book.names.get(id(like))] == 1
-                settled = piece.settle() if alone and isinstance(piece, Applied | Permuted) else piece
-                self.book.pieces.append((like, settled))
+                if isinstance(piece, Applied | Permuted) and (alone or piece.is_made_at_once):
+                    piece = piece.settle()
+                self.book.pieces.append((like, piece))
+        return True
+
+
+def _itself(out: Tensor, given: list[Tensor]) -> Tensor:
+    """Return the numbers that came out in a tensor that is no view, as a tap needs it: what it views, or a copy."""
+    if not out._is_view():
+        return out
+    viewed = out._base
+    same = viewed is not None and viewed.numel() == out.numel() and out.is_contiguous() and viewed.is_contiguous()
+    return viewed if same and all(viewed is not x for x in given) else out.clone()  # type: ignore[return-value]
+
+
+def lowered(step: Step, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Do to people's data what autocast on a GPU does in a product: done before, there is one copy, which is kept."""
+    given = zip(tensors(args, kwargs), step.origins, strict=True)
+    wide = {id(x) for x, origin in given if not origin and x.is_cuda and x.dtype == torch.float32}
+    dtype = torch.get_autocast_dtype("cuda")
+    changed: tuple[Any, Any] = replaced((args, kwargs), lambda x: x.to(dtype) if id(x) in wide else x)
+    return changed
 
 
 def _only_looks(func: Function) -> bool:

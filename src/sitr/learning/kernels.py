@@ -30,8 +30,10 @@ except ImportError:  # a CPU has no use for it
 Pair = tuple[int, int]
 
 FOLDED = 64  # channels: with fewer, a tile holds several places of the kernel, or most of it would be empty
-CHUNK = 32  # channels that are multiplied at a time in a Gram
+CHUNK = 32  # channels that are multiplied at a time in a Gram, of 32 bits
+GRAM_TILE = 128  # positions of its largest tile
 PROGRAMS = 1024  # that a GPU is given at least, where there is as much to do
+LENGTH = 8192  # products that one program adds: it may not depend on the batch, or a norm would
 
 
 class Window(NamedTuple):
@@ -76,7 +78,7 @@ def available(tensor: Tensor) -> bool:
 
 def conv_norms(
     a: Tensor, g: Tensor, *, kernel: Sequence[int], stride: Any, padding: Any, dilation: Any, groups: int
-) -> Tensor:
+) -> tuple[Tensor, Tensor | None]:
     """Return the squared norm of each sample's gradient of a convolution's weight.
 
     In 32-bit types the products are TF32 where `torch.backends.cudnn.allow_tf32` says so, as those of the ordinary
@@ -92,7 +94,7 @@ def conv_norms(
         groups: Of channels.
 
     Returns:
-        (B,) in 32 bits.
+        (B,) in 64 bits; and Σ_t |A_t| |g_t| over positions, where Grams have it in their diagonals.
     """
     if a.dim() == 3:
         a, g = a.unsqueeze(2), g.unsqueeze(2)
@@ -105,15 +107,85 @@ def conv_norms(
         g.shape[2] * g.shape[3],
     )
     if min(batch, positions) == 0:
-        return a.new_zeros(batch, dtype=torch.float32)
-    padded = -(-channels // CHUNK) * CHUNK  # a Gram takes channels by the chunk
-    by_grams = positions * (padded * window.size + columns) < channels * window.size * columns
+        return a.new_zeros(batch, dtype=torch.float64), a.new_zeros(batch, dtype=torch.float64)
+    grams = by_grams(channels, columns, positions, window.size)
     if channels >= FOLDED:
         # Inputs are read once for every place of the kernel, so a copy pays that lies along what is summed over:
         # channels in Grams, positions in products. Only of 16 bits do tensor cores take either way.
-        last = by_grams or a.dtype.itemsize == 2
+        last = grams or a.dtype.itemsize == 2
         a, g = (t.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format) for t in (a, g))
-    return (_grams if by_grams else _products)(a, g.flatten(2), window, groups)
+    precision = _precision(a, g, tf32=torch.backends.cudnn.allow_tf32)
+    if grams:
+        return _grams(a, g.flatten(2), window, groups, precision)
+    return _products(a, g.flatten(2), window, groups, precision), None
+
+
+def conv_gradients(a: Tensor, g: Tensor, *, kernel: Sequence[int], stride: Any, padding: Any, dilation: Any) -> Tensor:
+    """Return each sample's gradient of a convolution's weight, (B, P, *kernel, C); see `conv_norms`.
+
+    It is added in 32 bits, and then rounded to the type of the inputs.
+    """
+    window = Window(_pair(kernel), _pair(stride), _pair(padding), _pair(dilation), g.shape[3])
+    found = a.new_zeros((a.shape[0], g.shape[1], window.size, a.shape[1]))
+    if found.numel() and g.numel():
+        if a.shape[1] >= FOLDED:  # as in `conv_norms`
+            layout = torch.channels_last if a.dtype.itemsize == 2 else torch.contiguous_format
+            a, g = (t.contiguous(memory_format=layout) for t in (a, g))
+        precision = _precision(a, g, tf32=torch.backends.cudnn.allow_tf32)
+        _products(a, g.flatten(2), window, 1, precision, found)
+    return found.view(*found.shape[:2], *window.kernel, found.shape[3])
+
+
+def linear_norms(a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the squared norm of each sample's gradient of a matrix, by Grams, and Σ_t |a_t| |g_t|, in 64 bits.
+
+    Args:
+        a: Inputs, (B, T, d), with the last dimension contiguous.
+        g: Gradients of the outputs, (B, T, p), likewise.
+    """
+    window = Window((1, 1), (1, 1), (0, 0), (1, 1), a.shape[1])
+    precision = _precision(a, g, tf32=torch.backends.cuda.matmul.allow_tf32)
+    return _grams(a.transpose(1, 2).unsqueeze(2), g.transpose(1, 2), window, 1, precision)
+
+
+def by_grams(channels: int, columns: int, positions: int, places: int) -> bool:
+    """Say whether norms of a convolution (of one group) are found by Grams, and not by products."""
+    padded = -(-channels // CHUNK) * CHUNK  # a Gram takes channels by the chunk
+    return positions * (padded * places + columns) < channels * places * columns
+
+
+def inner(x: Tensor, y: Tensor) -> Tensor:
+    """Return each sample's inner product Σ x·y of two tensors of one shape (B, …): 32 bits by the block, then 64.
+
+    The error is at most that of 64 additions in 32 bits, in shares of Σ |x·y|.
+    """
+    x, y = x.reshape(len(x), -1).contiguous(), y.reshape(len(y), -1).contiguous()
+    batch, size = x.shape
+    parts = x.new_zeros((batch, max(1, -(-size // LENGTH))), dtype=torch.float32)
+    if x.numel():
+        _inner_kernel[(parts.numel(),)](x, y, parts, size, parts.shape[1], LENGTH=LENGTH, BLOCK=1024)
+    return parts.sum(1, dtype=torch.float64)
+
+
+def weighted_sum(x: Tensor, factors: Tensor) -> Tensor:
+    """Return Σ factor·x over samples, in 32 bits; whoever has the factor 0 adds nothing, infinities included.
+
+    Args:
+        x: (B, …).
+        factors: (B,).
+
+    Returns:
+        As one row.
+    """
+    x, factors = x.reshape(len(x), -1).contiguous(), factors.float().contiguous()
+    batch, size = x.shape
+    block = 1024 if size >= 2**17 else 256
+    across = max(1, -(-size // block))
+    splits = max(1, min(-(-batch // 8), -(-PROGRAMS // across)))
+    parts = x.new_zeros((splits, size), dtype=torch.float32)
+    if x.numel():
+        _weighted_kernel[(across * splits,)](x, factors, parts, batch, size, -(-batch // splits), across, BLOCK=block)
+    return parts[0] if splits == 1 else parts.sum(0)
 
 
 def layer_norm_sums(a: Tensor, g: Tensor, *, eps: float, centred: bool = True) -> tuple[Tensor, Tensor]:
@@ -169,6 +241,62 @@ def group_norm_sums(a: Tensor, g: Tensor, *, groups: int, eps: float) -> tuple[T
     return sums[0], sums[1]
 
 
+def conv_sums(
+    a: Tensor, g: Tensor, factors: Tensor, *, kernel: Sequence[int], stride: Any, padding: Any, dilation: Any
+) -> Tensor:
+    """Return Σ factor·gradient over samples of a convolution's weight, in 32 bits; see `conv_norms`.
+
+    Gradients of outputs are multiplied by the factor and rounded to their type; whoever has the factor 0 adds nothing.
+
+    Args:
+        a: Inputs, (B, C, H, W).
+        g: Gradients of the outputs, (B, P, H', W').
+        factors: (B,).
+        kernel: The size of the kernel.
+        stride: As the convolution had it, and so are the next two.
+        padding: Zeros on both sides.
+        dilation: Between the numbers of a patch.
+
+    Returns:
+        (P, C, *kernel).
+    """
+    window = Window(_pair(kernel), _pair(stride), _pair(padding), _pair(dilation), g.shape[3])
+    channels, rows = a.shape[1], g.shape[1]
+    if channels >= FOLDED:
+        a, g = (t.contiguous(memory_format=torch.channels_last) for t in (a, g))
+    fold = channels < FOLDED
+    cut = tiles(channels * window.size if fold else channels, rows)
+    across = triton.cdiv(channels * window.size, cut.c) if fold else triton.cdiv(channels, cut.c) * window.size
+    down = triton.cdiv(rows, cut.p)
+    positions = a.shape[0] * g.shape[2] * g.shape[3]
+    splits = max(1, min(triton.cdiv(positions, 8 * cut.t), triton.cdiv(PROGRAMS, across * down)))
+    each = triton.cdiv(triton.cdiv(positions, splits), cut.t) * cut.t
+    parts = a.new_zeros((splits, rows, window.size, channels), dtype=torch.float32)
+    g = g.flatten(2)
+    if a.numel() and g.numel():
+        _sums_kernel[(across * down, splits)](
+            a,
+            g,
+            factors.float().contiguous(),
+            parts,
+            *_geometry(a, g, window),
+            channels,
+            rows,
+            across,
+            positions,
+            each,
+            FOLD=fold,
+            ROWS=a.stride(1) == 1,
+            PRECISION=_precision(a, g, tf32=torch.backends.cudnn.allow_tf32),
+            BLOCK_T=cut.t,
+            BLOCK_C=cut.c,
+            BLOCK_P=cut.p,
+            num_warps=cut.warps,
+            num_stages=cut.stages,
+        )
+    return parts.sum(0).view(rows, *window.kernel, channels).permute(0, 3, 1, 2)
+
+
 def _pair(value: Any) -> Pair:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
@@ -178,7 +306,9 @@ def _line(value: Any, before: int) -> Pair:
     return before, value if isinstance(value, int) else value[0]
 
 
-def _products(a: Tensor, g: Tensor, window: Window, groups: int) -> Tensor:
+def _products(
+    a: Tensor, g: Tensor, window: Window, groups: int, precision: str, gradients: Tensor | None = None
+) -> Tensor:
     channels, columns = a.shape[1] // groups, g.shape[1] // groups
     fold = channels < FOLDED
     cut = tiles(channels * window.size if fold else channels, columns)
@@ -187,29 +317,30 @@ def _products(a: Tensor, g: Tensor, window: Window, groups: int) -> Tensor:
     _products_kernel[(a.shape[0], parts.shape[1])](
         a,
         g,
-        parts,
+        parts if gradients is None else gradients,
         *_geometry(a, g, window),
         channels,
         columns,
         across,
+        KEEP=gradients is not None,
         FOLD=fold,
         ROWS=a.stride(1) == 1,
-        PRECISION=_precision(a, g),
+        PRECISION=precision,
         BLOCK_T=cut.t,
         BLOCK_C=cut.c,
         BLOCK_P=cut.p,
         num_warps=cut.warps,
         num_stages=cut.stages,
     )
-    return parts.sum(1)
+    return parts.sum(1, dtype=torch.float64)
 
 
-def _grams(a: Tensor, g: Tensor, window: Window, groups: int) -> Tensor:
+def _grams(a: Tensor, g: Tensor, window: Window, groups: int, precision: str) -> tuple[Tensor, Tensor]:
     channels, columns = a.shape[1] // groups, g.shape[1] // groups
-    block = max(16, min(64, triton.next_power_of_2(g.shape[2])))
+    block = max(16, min(GRAM_TILE, triton.next_power_of_2(g.shape[2])))
     side = triton.cdiv(g.shape[2], block)
-    parts = a.new_empty((a.shape[0], groups * side * (side + 1) // 2), dtype=torch.float32)
-    _grams_kernel[(a.shape[0], parts.shape[1])](
+    parts = a.new_empty((2, a.shape[0], groups * side * (side + 1) // 2), dtype=torch.float32)
+    _grams_kernel[(a.shape[0], parts.shape[2])](
         a,
         g,
         parts,
@@ -217,18 +348,20 @@ def _grams(a: Tensor, g: Tensor, window: Window, groups: int) -> Tensor:
         channels,
         columns,
         side * (side + 1) // 2,
+        parts[0].numel(),
         ROWS=a.stride(1) == 1,
-        PRECISION=_precision(a, g),
+        PRECISION=precision,
         BLOCK_T=block,
-        BLOCK_C=CHUNK,
-        num_warps=4,
+        BLOCK_C=CHUNK if a.dtype.itemsize == 4 else 2 * CHUNK,
+        num_warps=8 if block > 64 else 4,
         num_stages=3,
     )
-    return parts.sum(1)
+    squares, spread = parts.sum(2, dtype=torch.float64)
+    return squares, spread
 
 
-def _precision(a: Tensor, g: Tensor) -> str:
-    return "tf32" if torch.backends.cudnn.allow_tf32 and torch.float32 in (a.dtype, g.dtype) else "ieee"
+def _precision(a: Tensor, g: Tensor, *, tf32: bool) -> str:
+    return "tf32" if tf32 and torch.float32 in (a.dtype, g.dtype) else "ieee"
 
 
 def _geometry(a: Tensor, g: Tensor, window: Window) -> tuple[int, ...]:
@@ -240,10 +373,10 @@ def _geometry(a: Tensor, g: Tensor, window: Window) -> tuple[int, ...]:
 @_jit
 def _products_kernel(  # type: ignore[no-untyped-def]
     a, g, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GT, C, P, ACROSS,
-    FOLD: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
+    KEEP: tl.constexpr, FOLD: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_P: tl.constexpr,
 ):  # fmt: skip
-    """One tile of one sample's gᵀA, squared and summed."""
+    """One tile of one sample's gᵀA: kept, or squared and summed."""
     sample, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
     down = tl.cdiv(P, BLOCK_P)
     group, rest = tile // (ACROSS * down), tile % (ACROSS * down)
@@ -266,17 +399,79 @@ def _products_kernel(  # type: ignore[no-untyped-def]
         if gs.dtype != xs.dtype:  # 32 bits hold both exactly
             gs, xs = gs.to(tl.float32), xs.to(tl.float32)
         total = tl.dot(tl.trans(gs), xs, total, input_precision=PRECISION)
-    tl.store(out + sample * tl.num_programs(1) + tile, tl.sum(total * total))
+    if KEEP:
+        at = ((sample * P + p[:, None]) * KS + (place[None, :] if FOLD else place)) * C + c[None, :]
+        tl.store(out + at, total.to(out.dtype.element_ty), mask=(p < P)[:, None] & inside[None, :])
+    else:
+        tl.store(out + sample * tl.num_programs(1) + tile, tl.sum(total * total))
+
+
+@_jit
+def _sums_kernel(  # type: ignore[no-untyped-def]
+    a, g, factors, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GT, C, P, ACROSS, N, EACH,
+    FOLD: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_P: tl.constexpr,
+):  # fmt: skip
+    """One tile of Σ factor·gᵀA over some positions of some samples."""
+    tile, part = tl.program_id(0), tl.program_id(1)
+    across = tile % ACROSS
+    p = (tile // ACROSS) * BLOCK_P + tl.arange(0, BLOCK_P)
+    if FOLD:
+        column = across * BLOCK_C + tl.arange(0, BLOCK_C)
+        c, place, inside = column % C, column // C, column < C * KS
+    else:
+        tiles = tl.cdiv(C, BLOCK_C)
+        c = (across % tiles) * BLOCK_C + tl.arange(0, BLOCK_C)
+        place, inside = across // tiles, c < C
+    total = tl.zeros((BLOCK_P, BLOCK_C), dtype=tl.float32)
+    for begin in range(part * EACH, tl.minimum((part + 1) * EACH, N), BLOCK_T):
+        n = begin + tl.arange(0, BLOCK_T)
+        sample, t = (n // T).to(tl.int64), n % T
+        factor = tl.load(factors + sample, mask=n < N, other=0.0)
+        counted = factor != 0
+        y, x = (t // WO) * SH - PH, (t % WO) * SW - PW
+        if ROWS:
+            gs = tl.load(
+                g + (sample * GB + t * GT)[:, None] + p[None, :] * GC,
+                mask=counted[:, None] & (p < P)[None, :],
+                other=0.0,
+            )
+            gs = (gs.to(tl.float32) * factor[:, None]).to(gs.dtype)
+        else:
+            gs = tl.load(
+                g + (sample * GB + t * GT)[None, :] + p[:, None] * GC,
+                mask=counted[None, :] & (p < P)[:, None],
+                other=0.0,
+            )
+            gs = tl.trans((gs.to(tl.float32) * factor[None, :]).to(gs.dtype))
+        if ROWS:
+            place_ = place[None, :] if FOLD else place
+            ys, xs = y[:, None] + (place_ // KW) * DH, x[:, None] + (place_ % KW) * DW
+            seen = counted[:, None] & (ys >= 0) & (ys < H) & (xs >= 0) & (xs < W) & inside[None, :]
+            values = tl.load(a + (sample * AB)[:, None] + (ys * AH + xs * AW) + c[None, :] * AC, mask=seen, other=0.0)
+        else:
+            place_ = place[:, None] if FOLD else place
+            ys, xs = y[None, :] + (place_ // KW) * DH, x[None, :] + (place_ % KW) * DW
+            seen = counted[None, :] & (ys >= 0) & (ys < H) & (xs >= 0) & (xs < W) & inside[:, None]
+            values = tl.trans(
+                tl.load(a + (sample * AB)[None, :] + (ys * AH + xs * AW) + c[:, None] * AC, mask=seen, other=0.0)
+            )
+        if gs.dtype != values.dtype:
+            gs, values = gs.to(tl.float32), values.to(tl.float32)
+        total = tl.dot(tl.trans(gs), values, total, input_precision=PRECISION)
+    at = out + ((part * P + p[:, None]).to(tl.int64) * KS + (place[None, :] if FOLD else place)) * C + c[None, :]
+    tl.store(at, total, mask=(p < P)[:, None] & inside[None, :])
 
 
 @_jit
 def _grams_kernel(  # type: ignore[no-untyped-def]
-    a, g, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GT, C, P, PAIRS,
+    a, g, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GT, C, P, PAIRS, HALF,
     ROWS: tl.constexpr, PRECISION: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """One tile of the Gram of patches and the same tile of that of gradients, multiplied and summed.
 
-    Both are symmetric: a tile off the diagonal counts twice.
+    Both are symmetric: a tile off the diagonal counts twice. The second half of what is written are the lengths of
+    positions, the roots of diagonals, multiplied and summed.
     """
     sample, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
     group, pair = tile // PAIRS, tile % PAIRS
@@ -302,7 +497,13 @@ def _grams_kernel(  # type: ignore[no-untyped-def]
             of_a = tl.dot(left, tl.trans(right), of_a, input_precision=PRECISION)
     total = tl.sum(of_a * of_g)
     on_diagonal = pair == row * (row + 3) // 2
-    tl.store(out + sample * tl.num_programs(1) + tile, tl.where(on_diagonal, total, 2 * total))
+    at = out + sample * tl.num_programs(1) + tile
+    tl.store(at, tl.where(on_diagonal, total, 2 * total))
+    place = tl.arange(0, BLOCK_T)
+    equal = place[:, None] == place[None, :]
+    squares = tl.sum(tl.where(equal, of_a, 0.0), 1) * tl.sum(tl.where(equal, of_g, 0.0), 1)
+    lengths = tl.sum(tl.sqrt(tl.maximum(squares, 0.0)))
+    tl.store(at + HALF, tl.where(on_diagonal, lengths, 0.0))
 
 
 @_jit
@@ -338,6 +539,34 @@ def _patches(  # type: ignore[no-untyped-def]
     if not ROWS:
         tile = tl.trans(tile)
     return tile
+
+
+@_jit
+def _inner_kernel(x, y, out, SIZE, PARTS, LENGTH: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Some of one sample's products, added."""
+    program = tl.program_id(0).to(tl.int64)
+    sample, part = program // PARTS, program % PARTS
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for begin in range(0, LENGTH, BLOCK):
+        at = part * LENGTH + begin + tl.arange(0, BLOCK)
+        left = tl.load(x + sample * SIZE + at, mask=at < SIZE, other=0.0).to(tl.float32)
+        right = tl.load(y + sample * SIZE + at, mask=at < SIZE, other=0.0).to(tl.float32)
+        total += left * right
+    tl.store(out + program, tl.sum(total))
+
+
+@_jit
+def _weighted_kernel(x, factors, out, BATCH, SIZE, EACH, ACROSS, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Some numbers of some samples, times their factors, added."""
+    program = tl.program_id(0).to(tl.int64)
+    part, across = program // ACROSS, program % ACROSS
+    at = across * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for sample in range(part * EACH, tl.minimum((part + 1) * EACH, BATCH)):
+        factor = tl.load(factors + sample)
+        values = tl.load(x + sample * SIZE + at, mask=at < SIZE, other=0.0).to(tl.float32)
+        total += tl.where(factor != 0, factor * values, 0.0)
+    tl.store(out + part * SIZE + at, total, mask=at < SIZE)
 
 
 @_jit

@@ -78,13 +78,29 @@ class StepNoise:
 
     def on_sums(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return sums with noise, in the units of gradients and at least in fp32."""
+        if self.grid is None:
+            return self._on_floats(sums)
         return {name: self._on_sum(total) for name, total in sums.items()}
 
-    def _on_sum(self, total: Tensor) -> Tensor:
-        if self.grid is None:
+    def _on_floats(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Add float noise: one draw for all sums that a device has in one type, as a GPU is slow to be asked often."""
+        alike: dict[tuple[torch.device, torch.dtype], list[str]] = {}
+        for name, total in sums.items():
             if not total.dtype.is_floating_point or total.dtype.itemsize < 4:
                 raise InvalidArgument(f"gradients were summed in {total.dtype}, which holds less than fp32.")
-            return total + float_noise_like(total, self.source) * self.scale
+            alike.setdefault((total.device, total.dtype), []).append(name)
+        found: dict[str, Tensor] = {}
+        for (device, dtype), names in alike.items():
+            totals = [sums[name] for name in names]
+            sizes = [total.numel() for total in totals]
+            drawn = float_noise_like(torch.empty(sum(sizes), dtype=dtype, device=device), self.source).mul_(self.scale)
+            parts = [part.view_as(total) for part, total in zip(drawn.split(sizes), totals, strict=True)]
+            torch._foreach_add_(parts, totals)
+            found |= dict(zip(names, parts, strict=True))
+        return {name: found[name] for name in sums}
+
+    def _on_sum(self, total: Tensor) -> Tensor:
+        assert self.grid is not None
         if total.dtype != torch.int64:
             raise InvalidArgument(f"exact sums are whole numbers, and these are {total.dtype}.")
         drawn = discrete_gaussian(self.variance, total.numel(), self.source)

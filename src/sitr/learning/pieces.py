@@ -7,12 +7,16 @@ was computed: the same rounded numbers enter the bound and the sum (THEORY 7.3, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from . import kernels
 
 UNIT = 2.0**-24  # half the distance of float32 numbers at 1
 FACTOR_BITS = 18  # of the inputs of a product of whole numbers
@@ -21,12 +25,15 @@ SPREAD_BITS = 4  # a person's product may be cancelled by so many bits
 PEOPLE_AT_ONCE = 2 ** (53 - SUM_BITS - SPREAD_BITS)  # so that float64 adds their whole numbers without rounding
 FEW_POSITIONS = 16  # up to here one product in float64 costs less than rounding each person's gradient
 SMALLEST = 1e-30  # what underflow may hide of a square
-READING = (
-    10.0  # multiplications that take as long as reading and writing one number of a kept gradient (measured: 0031)
-)
+SHORT = 2.0**-8  # rounding of a product whose factors have 8 or 11 bits, those of its norm another way than of its sum
+WIDER = 1 + 2 * SHORT  # a spread that was found by such products
+READING = 10.0  # multiplications in the time of writing and reading a number of a kept gradient (measured: 0031),
+READING_ON_GPU = 700.0  # and on a GPU,
+UNALIGNED = 4.0  # where products take so much longer if rows are no whole words
 HEAVIEST = 4.0  # a kept gradient holds at most so many times what the Gram matrices are made of
 BLOCK = 64  # squares that are added in float32
 CACHED = 1 << 18  # numbers that stay in a cache while they are rounded and added
+GRAMS = 1 << 26  # numbers in the Gram matrices that are made at once
 
 
 class Piece(Protocol):
@@ -39,10 +46,21 @@ class Piece(Protocol):
         """Return an upper bound of how far rounding to whole fine steps moves a contribution, in fine steps."""
 
     def add(self, total: Tensor, factors: Tensor) -> None:
-        """Add the gradients times each person's factor to `total` (the parameter's shape).
+        """Add the gradients times each person's factor to `total` (the parameter's shape), which counts fine steps.
 
-        An int64 total counts fine steps: each person's contribution becomes a vector of whole numbers that does not
-        depend on anybody else, and their sum is exact. A float total is an ordinary sum.
+        Each person's contribution becomes a vector of whole numbers that does not depend on anybody else, and their sum
+        is exact.
+        """
+
+    def masks(self) -> bool:
+        """Say whether `summed` leaves out people whose factor is 0 by itself, whatever their gradients are."""
+
+    def summed(self, factors: Tensor, *, masked: bool) -> Tensor:
+        """Return the sum of the gradients times each person's factor, in floats of 32 bits or more.
+
+        Args:
+            factors: One for each person.
+            masked: People whose factor is 0 may hold what is not finite, and are left out.
         """
 
     def dense(self) -> Tensor:
@@ -65,11 +83,19 @@ def in_single(x: Tensor) -> Tensor:
     return x if x.dtype in (torch.float32, torch.float64) else x.float()
 
 
+def working(x: Tensor, *, whole: bool) -> Tensor:
+    """Return x as pieces hold it: `in_single`, but of 16 bits where kernels add it in 32 and sums are floats."""
+    short = x.dtype == torch.bfloat16 and not whole and kernels.available(x)
+    return x if short else in_single(x)
+
+
 def norms(x: Tensor) -> Tensor:
     """Return an upper bound of the norm over all but the first dimension: blocks in float32, joined in float64."""
     flat = x.reshape(len(x), -1)
     count = flat.shape[1]
     hidden = math.sqrt(SMALLEST * max(1, count))
+    if kernels.available(flat):
+        return kernels.inner(flat, flat).sqrt() * (1 + gamma(64)) + hidden
     if count % BLOCK or flat.dtype != torch.float32:
         whole: Tensor = torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
         return whole + hidden
@@ -80,11 +106,43 @@ def norms(x: Tensor) -> Tensor:
 
 def usable(factors: Tensor, x: Tensor) -> Tensor:
     """Return x with nothing of people whose factor is 0, since 0·inf is not 0."""
-    if bool(factors.all()):
-        return x
-    return torch.where(
-        (factors != 0).view(-1, *[1] * (x.dim() - 1)), x, torch.zeros((), dtype=x.dtype, device=x.device)
-    )
+    return x if bool(factors.all()) else left_out(factors, x)
+
+
+def left_out(factors: Tensor, x: Tensor) -> Tensor:
+    """Return x with zeros for people whose factor is 0."""
+    counted = (factors != 0).view(-1, *[1] * (x.dim() - 1))
+    return torch.where(counted, x, torch.zeros((), dtype=x.dtype, device=x.device))
+
+
+def scaled(x: Tensor, factors: Tensor) -> Tensor:
+    """Return x times each person's factor, in the type of x; of 16 bits, by a factor that was rounded down."""
+    if x.dtype == torch.bfloat16:
+        factors = factors * (1 - 2.0**-8)
+    return x * factors.to(x.dtype).view(-1, *[1] * (x.dim() - 1))
+
+
+def multiplied(left: Tensor, right: Tensor) -> Tensor:
+    """Return leftᵀ right of two matrices, in 32 bits or more."""
+    if left.dtype == torch.bfloat16 and left.is_cuda:
+        return torch.mm(left.T, right, out_dtype=torch.float32)
+    return in_single(left).T @ in_single(right)
+
+
+@contextmanager
+def whole_products() -> Iterator[None]:
+    """Multiply matrices with all 24 bits, also on a GPU that may take 11."""
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+
+
+def is_short(x: Tensor, *, tf32: bool) -> bool:
+    """Say whether products of such numbers have factors of fewer bits than 24."""
+    return x.is_cuda and (x.dtype == torch.bfloat16 or (x.dtype == torch.float32 and tf32))
 
 
 @dataclass
@@ -94,7 +152,7 @@ class Kept:
     gradients: Tensor
 
     def __post_init__(self) -> None:
-        self.gradients = in_single(self.gradients)
+        self.gradients = working(self.gradients, whole=False)
 
     def bound(self) -> Tensor:  # noqa: D102
         return norms(self.gradients)
@@ -104,6 +162,17 @@ class Kept:
 
     def add(self, total: Tensor, factors: Tensor) -> None:  # noqa: D102
         add_scaled(total, self.gradients, factors)
+
+    def masks(self) -> bool:  # noqa: D102
+        return kernels.available(self.gradients)
+
+    def summed(self, factors: Tensor, *, masked: bool) -> Tensor:  # noqa: D102
+        if self.masks():
+            return kernels.weighted_sum(self.gradients, factors).view(self.gradients.shape[1:])
+        flat = (left_out(factors, self.gradients) if masked else self.gradients).reshape(len(factors), -1)
+        weights = factors.to(flat.dtype)
+        found = (flat * weights[:, None]).sum(0) if flat.is_cuda else weights @ flat  # a GPU may multiply in 11 bits
+        return found.view(self.gradients.shape[1:])
 
     def dense(self) -> Tensor:  # noqa: D102
         return self.gradients
@@ -116,11 +185,8 @@ class Kept:
 
 
 def add_scaled(total: Tensor, gradients: Tensor, factors: Tensor) -> None:
-    """Add Σ factor·gradient over people; for an int64 total each is rounded to whole numbers first."""
-    flat = usable(factors, gradients).reshape(len(factors), -1)
-    if total.dtype != torch.int64:
-        total += (factors.to(flat.dtype) @ flat).view(total.shape).to(total.dtype)
-        return
+    """Add Σ factor·gradient over people, each rounded to whole numbers first."""
+    flat = in_single(usable(factors, gradients)).reshape(len(factors), -1)
     scale = factors.to(flat.dtype)[:, None]
     step = min(PEOPLE_AT_ONCE, max(1, CACHED // max(1, flat.shape[1])))
     exact = torch.zeros(flat.shape[1], dtype=torch.float64, device=flat.device)
@@ -165,14 +231,47 @@ class Product:
     @cached_property
     def spread(self) -> Tensor:
         """Σ_t |a_t| |g_t|: no partial sum of the product is larger."""
+        if self.is_fused:
+            return self.grams[1] * WIDER + SMALLEST
         a: Tensor = torch.linalg.vector_norm(self.inputs, dim=2, dtype=torch.float64)
         g: Tensor = torch.linalg.vector_norm(self.outputs, dim=2, dtype=torch.float64)
         return (a * g).sum(1) * (1 + 2.0**-30) + SMALLEST
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether kernels make the Gram matrices, and with them the spread."""
+        return self.inputs.shape[1] > 1 and kernels.available(self.inputs)
+
+    @property
+    def _is_short(self) -> bool:
+        return is_short(self.inputs, tf32=torch.backends.cuda.matmul.allow_tf32)
+
+    @cached_property
+    def grams(self) -> tuple[Tensor, Tensor]:
+        """⟨aaᵀ, ggᵀ⟩, and Σ_t |a_t| |g_t| from their diagonals, on a GPU, a few people at a time; both rounded."""
+        if self.inputs.shape[1] % 8 and self._is_short:  # a library is slow at rows that are no whole words
+            return kernels.linear_norms(self.inputs.contiguous(), self.outputs.contiguous())
+        squares, spreads = [], []
+        people = max(1, GRAMS // self.inputs.shape[1] ** 2)
+        for a, g in zip(self.inputs.split(people), self.outputs.split(people), strict=True):
+            of_a, of_g = _wide_gram(a), _wide_gram(g)
+            squares.append(kernels.inner(of_a, of_g))
+            lengths = of_a.diagonal(dim1=1, dim2=2) * of_g.diagonal(dim1=1, dim2=2)
+            spreads.append(lengths.clamp_min_(0).sqrt_().sum(1, dtype=torch.float64))
+        return torch.cat(squares), torch.cat(spreads)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """How far Grams may be off in shares of the spread's square, and the product in shares of the spread."""
+        short = SHORT if self._is_short else 0.0
+        return gamma(self.rows + self.columns + 68), gamma(self.inputs.shape[1] + 2) + short
 
     def norm(self) -> Tensor:
         """Return an upper bound of the norm of the product of the numbers held, before any rounding of the product."""
         if self.inputs.shape[1] == 1:
             found = self.spread
+        elif self.is_fused:
+            found = (self.grams[0].clamp_min(0) + self.errors[0] * self.spread.square()).sqrt()
         else:
             double = self.inputs.dtype == torch.float64
             error = gamma(self.rows + self.columns + 4) * (2.0**-28 if double else 1.0)
@@ -188,8 +287,7 @@ class Product:
         """Return how far the float32 product of one person may be from the exact one."""
         if self.integral:
             return 0.0
-        short = self.inputs.is_cuda and torch.backends.cuda.matmul.allow_tf32  # factors of 11 bits
-        return (gamma(self.inputs.shape[1] + 2) + (2.0**-9 if short else 0.0)) * self.spread
+        return self.errors[1] * self.spread
 
     def bound(self) -> Tensor:  # noqa: D102
         return self.norm() + self.rounding()
@@ -205,15 +303,25 @@ class Product:
         inputs = usable(factors, self.inputs)
         if self.integral:
             self._add_whole(total, (outputs * factors[:, None, None]).round_(), inputs)
-        elif self.whole:
-            people = max(1, CACHED // (self.rows * self.columns))  # at once
-            for start in range(0, len(factors), people):
-                some = slice(start, start + people)
-                gradients = torch.bmm(outputs[some].transpose(1, 2), inputs[some])
-                add_scaled(total, gradients, factors[some])
+            return
+        people = max(1, CACHED // (self.rows * self.columns))  # at once
+        for start in range(0, len(factors), people):
+            some = slice(start, start + people)
+            gradients = torch.bmm(outputs[some].transpose(1, 2), inputs[some])
+            add_scaled(total, gradients, factors[some])
+
+    def masks(self) -> bool:  # noqa: D102
+        return False
+
+    def summed(self, factors: Tensor, *, masked: bool) -> Tensor:  # noqa: D102
+        inputs, outputs = self.inputs, self.outputs
+        if masked:
+            inputs, outputs = left_out(factors, inputs), left_out(factors, outputs)
+        if self.rows <= self.columns:  # the smaller one is scaled
+            outputs = scaled(outputs, factors)
         else:
-            scaled = (outputs * factors.to(outputs.dtype)[:, None, None]).flatten(0, 1)
-            total += (scaled.T @ inputs.flatten(0, 1)).view(self.shape).to(total.dtype)
+            inputs = scaled(inputs, factors)
+        return multiplied(outputs.flatten(0, 1), inputs.flatten(0, 1)).view(self.shape)
 
     def _add_whole(self, total: Tensor, outputs: Tensor, inputs: Tensor) -> None:
         for start in range(0, len(outputs), PEOPLE_AT_ONCE):
@@ -236,6 +344,12 @@ def _gram(x: Tensor) -> Tensor:
     return torch.bmm(x, x.transpose(1, 2))
 
 
+def _wide_gram(x: Tensor) -> Tensor:
+    if x.dtype == torch.bfloat16:
+        return torch.bmm(x, x.transpose(1, 2), out_dtype=torch.float32)
+    return torch.bmm(x, x.transpose(1, 2))
+
+
 class Scatter:
     """Rows of a table that each person looked up, with their gradients; equal rows are added first.
 
@@ -246,7 +360,7 @@ class Scatter:
     """
 
     def __init__(self, rows: Tensor, gradients: Tensor, shape: torch.Size) -> None:
-        self.shape = shape
+        self.shape, gradients = shape, in_single(gradients)
         self.rows, order = rows.sort(dim=1)
         gradients = gradients.gather(1, order[:, :, None].expand_as(gradients))
         first = torch.ones_like(self.rows, dtype=torch.bool)
@@ -264,16 +378,24 @@ class Scatter:
         return math.sqrt(self.gradients[0].numel()) / 2
 
     def add(self, total: Tensor, factors: Tensor) -> None:  # noqa: D102
-        found = usable(factors, self.gradients) * factors.to(self.gradients.dtype)[:, None, None]
-        if total.dtype != torch.int64:
-            total.index_add_(0, self.rows.flatten(), found.flatten(0, 1).to(total.dtype))
-            return
+        found = scaled(usable(factors, self.gradients), factors)
         total.index_add_(0, self.rows.flatten(), found.round_().flatten(0, 1).to(torch.int64))
 
+    def masks(self) -> bool:  # noqa: D102
+        return True
+
+    def summed(self, factors: Tensor, *, masked: bool) -> Tensor:  # noqa: D102
+        found = scaled(left_out(factors, self.gradients), factors)
+        total = self.gradients.new_zeros(self.shape)
+        return total.index_add_(0, self.rows.flatten(), found.flatten(0, 1))
+
     def dense(self) -> Tensor:  # noqa: D102
-        people = len(self.rows)
-        dense = self.gradients.new_zeros(people, *self.shape)
-        return dense.scatter_add_(1, self.rows[:, :, None].expand_as(self.gradients), self.gradients)
+        return self.add_to(self.gradients.new_zeros(len(self.rows), *self.shape))
+
+    def add_to(self, gradients: Tensor) -> Tensor:
+        """Add each person's rows to gradients that are written out, in place."""
+        added = self.gradients.to(gradients.dtype)
+        return gradients.scatter_add_(1, self.rows[:, :, None].expand_as(added), added)
 
     def numbers(self) -> int:  # noqa: D102
         return self.rows.numel() + self.gradients.numel()
@@ -293,9 +415,10 @@ class Tied:
     matrix: Product
 
     def bound(self) -> Tensor:  # noqa: D102
-        inputs, outputs = self.matrix.inputs, self.matrix.outputs
+        inputs, outputs = in_single(self.matrix.inputs), self.matrix.outputs
         chosen = outputs.gather(2, self.table.rows[:, None, :].expand(-1, outputs.shape[1], -1))  # people, t, s
-        inner = torch.bmm(inputs, self.table.gradients.transpose(1, 2))
+        with whole_products():
+            inner = torch.bmm(inputs, self.table.gradients.transpose(1, 2))
         cross = (chosen * inner).sum((1, 2), dtype=torch.float64)
         looked_up, applied = self.table.bound(), self.matrix.norm()
         spread = norms(chosen) * norms(inputs) * looked_up
@@ -309,6 +432,12 @@ class Tied:
     def add(self, total: Tensor, factors: Tensor) -> None:  # noqa: D102
         self.table.add(total, factors)
         self.matrix.add(total, factors)
+
+    def masks(self) -> bool:  # noqa: D102
+        return self.matrix.masks()
+
+    def summed(self, factors: Tensor, *, masked: bool) -> Tensor:  # noqa: D102
+        return self.matrix.summed(factors, masked=masked).add_(self.table.summed(factors, masked=masked))
 
     def dense(self) -> Tensor:  # noqa: D102
         return self.table.dense() + self.matrix.dense()
@@ -332,6 +461,11 @@ class Permuted:
     piece: Piece
     order: tuple[int, ...]
 
+    @property
+    def is_made_at_once(self) -> bool:
+        """Whether it is known before all uses are."""
+        return isinstance(self.piece, Applied) and self.piece.is_made_at_once
+
     def settle(self) -> Piece:
         """Choose the cheaper way, if that is not done."""
         return Permuted(self.piece.settle(), self.order) if isinstance(self.piece, Applied) else self
@@ -345,9 +479,18 @@ class Permuted:
     def add(self, total: Tensor, factors: Tensor) -> None:  # noqa: D102
         self.piece.add(total.permute(self.order), factors)
 
+    def masks(self) -> bool:  # noqa: D102
+        return self.piece.masks()
+
+    def summed(self, factors: Tensor, *, masked: bool) -> Tensor:  # noqa: D102
+        return self.piece.summed(factors, masked=masked).permute(self._back)
+
     def dense(self) -> Tensor:  # noqa: D102
-        back = sorted(range(len(self.order)), key=self.order.__getitem__)
-        return self.piece.dense().permute(0, *(1 + dim for dim in back))
+        return self.piece.dense().permute(0, *(1 + dim for dim in self._back))
+
+    @property
+    def _back(self) -> list[int]:
+        return sorted(range(len(self.order)), key=self.order.__getitem__)
 
     def numbers(self) -> int:  # noqa: D102
         return self.piece.numbers()
@@ -372,12 +515,23 @@ class Applied:
     shape: torch.Size
     whole: bool
 
+    @property
+    def is_made_at_once(self) -> bool:
+        """Whether gradients that will be kept are made before all uses are known: on a GPU, for its memory."""
+        return self.inputs.is_cuda and self.is_kept
+
     def settle(self) -> Piece:
         """Choose the cheaper way."""
-        rows, columns = self.outputs.shape[2], self.inputs.shape[2]
-        if keeps(self.inputs.shape[1], rows, columns, whole=self.whole):
+        if self.is_kept:
             return Kept(self.dense())
         return Product(self.inputs, self.outputs, self.shape, whole=self.whole)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether writing the gradients out is cheaper."""
+        rows, columns = self.outputs.shape[2], self.inputs.shape[2]
+        slower = UNALIGNED if self.inputs.is_cuda and (rows % 8 or columns % 8) else 1.0
+        return keeps(self.inputs.shape[1], rows, columns, whole=self.whole, reading=reading(self.inputs) / slower)
 
     def bound(self) -> Tensor:  # noqa: D102
         return self.settle().bound()
@@ -387,6 +541,12 @@ class Applied:
 
     def add(self, total: Tensor, factors: Tensor) -> None:  # noqa: D102
         self.settle().add(total, factors)
+
+    def masks(self) -> bool:  # noqa: D102
+        return self.settle().masks()
+
+    def summed(self, factors: Tensor, *, masked: bool) -> Tensor:  # noqa: D102
+        return self.settle().summed(factors, masked=masked)
 
     def dense(self) -> Tensor:  # noqa: D102
         return torch.bmm(self.outputs.transpose(1, 2), self.inputs).view(-1, *self.shape)
@@ -402,7 +562,32 @@ class Applied:
         return Applied(self.outputs, self.inputs, self.shape[::-1], self.whole)
 
 
-def keeps(positions: int, rows: int, columns: int, *, whole: bool) -> bool:
+def bounds_of(pieces: Sequence[Piece]) -> Tensor:
+    """Return the bounds of several pieces: pieces × people. Those of products on a GPU are finished all at once."""
+    fused = [piece for piece in pieces if isinstance(piece, Product) and piece.is_fused]
+    found = {id(piece): piece.bound() for piece in pieces if not any(piece is each for each in fused)}
+    if fused:
+        squares, spreads = (torch.stack(column) for column in zip(*(piece.grams for piece in fused), strict=True))
+        spreads = spreads.mul_(WIDER).add_(SMALLEST)
+        inside, outside = _columns(tuple(piece.errors for piece in fused), spreads.device)
+        joint = (squares.clamp_min_(0) + inside * spreads.square()).sqrt_() + outside * spreads
+        found |= {id(piece): bound for piece, bound in zip(fused, joint.unbind(), strict=True)}
+    return torch.stack([found[id(piece)] for piece in pieces])
+
+
+@lru_cache(maxsize=64)
+def _columns(rows: tuple[tuple[float, float], ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return pairs as two columns on a device; it is slow to be given them anew for every step."""
+    table = torch.tensor(rows, dtype=torch.float64, device="cpu").to(device)
+    return table[:, :1], table[:, 1:]
+
+
+def reading(x: Tensor) -> float:
+    """Return how many multiplications take as long as writing and reading one number of a kept gradient."""
+    return READING_ON_GPU if x.is_cuda else READING
+
+
+def keeps(positions: int, rows: int, columns: int, *, whole: bool, reading: float = READING) -> bool:
     """Say whether a matrix's gradients are kept, by what either way costs in multiplications (decision 0031)."""
     if positions == 1:
         return False
@@ -411,8 +596,8 @@ def keeps(positions: int, rows: int, columns: int, *, whole: bool) -> bool:
         return False
     grams = 2 * positions**2 * (rows + columns)
     if whole and positions <= FEW_POSITIONS:
-        return READING * 3 * size < grams + 2 * positions * size  # a product in float64 takes twice the time
-    return READING * size < grams
+        return reading * 3 * size < grams + 2 * positions * size  # a product in float64 takes twice the time
+    return reading * size < grams
 
 
 def combine(pieces: list[Piece]) -> Piece:
@@ -433,7 +618,11 @@ def combine(pieces: list[Piece]) -> Piece:
         others.append(joined.settle() if not others else joined)
     if len(others) == 1:
         return others[0].settle() if isinstance(others[0], Permuted) else others[0]
-    total = others[0].dense().clone()
-    for piece in others[1:]:
-        total += piece.dense()
+    base, *rest = sorted(others, key=lambda piece: not isinstance(piece, Kept))  # to be added to where it is
+    total = base.dense()
+    for other in rest:
+        if isinstance(other, Scatter):
+            other.add_to(total)
+        else:
+            total += other.dense()
     return Kept(total)

@@ -411,12 +411,12 @@ class Run:
             self.account.start()
         times = self.norm / self.plan.max_grad_norm / self.plan.batch
         noisy = self.noise.on_sums(self.clipper.sums)
-        with torch.no_grad():
-            for group in self.optimizer.param_groups:
-                for weight in group["params"]:
-                    weight.grad = None
-            for name, weight in self.clipper.parameters.items():
-                weight.grad = (noisy[name] * times).to(weight.dtype)
+        torch._foreach_mul_(list(noisy.values()), times)
+        for group in self.optimizer.param_groups:
+            for weight in group["params"]:
+                weight.grad = None
+        for name, weight in self.clipper.parameters.items():
+            weight.grad = noisy[name].to(weight.dtype)
         self.optimizer.step()
         norm = self._adapted() if self.plan.clipping == "adaptive" else self.norm
         self._measure_losses()

@@ -7,7 +7,7 @@ and only there, gradients are taken apart by person (decision 0031).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,29 +20,30 @@ from ..errors import NotAllowed
 from .ownership import SHARED, Entangled, Owner, find_owner
 
 Function = Callable[..., Any]
+NESTED = (tuple, list, dict)
 
 
-def tensors(*trees: object) -> Iterator[Tensor]:
-    """Yield the tensors in nested tuples, lists and dicts."""
+def tensors(*trees: object) -> list[Tensor]:
+    """Return the tensors in nested tuples, lists and dicts."""
+    found: list[Tensor] = []
     for tree in trees:
         if isinstance(tree, Tensor):
-            yield tree
-        elif isinstance(tree, (tuple, list)):
-            yield from tensors(*tree)
-        elif isinstance(tree, dict):
-            yield from tensors(*tree.values())
+            found.append(tree)
+        elif isinstance(tree, NESTED):
+            found += tensors(*(tree.values() if isinstance(tree, dict) else tree))
+    return found
 
 
 def replaced(tree: Any, new: Callable[[Tensor], Any]) -> Any:
     """Return a nested structure with `new` of each of its tensors."""
     if isinstance(tree, Tensor):
         return new(tree)
-    if isinstance(tree, (tuple, list)):
-        items = [replaced(item, new) for item in tree]
-        return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if isinstance(tree, dict):
-        return {key: replaced(value, new) for key, value in tree.items()}
-    return tree
+        return {key: replaced(value, new) for key, value in tree.items()} if tree else tree
+    if not isinstance(tree, NESTED):
+        return tree
+    items = [new(x) if isinstance(x, Tensor) else replaced(x, new) if isinstance(x, NESTED) else x for x in tree]
+    return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
 
 
 def name_of(func: Function) -> str:
@@ -127,7 +128,7 @@ class Observer(TorchFunctionMode):
         if func in self.composites:
             with self:
                 return self.composites[func](*args, **kwargs)
-        given = list(tensors(args, kwargs))
+        given = tensors(args, kwargs)
         origins = tuple(self._origin(x) for x in given)
         seen = any(origins) and torch.is_grad_enabled()
         values = (
@@ -245,8 +246,11 @@ class Call:
 
     def plain(self) -> Any:
         """Call the function with parameters as constants."""
-        args, kwargs = replaced((self.args, self.kwargs), lambda x: x.detach() if id(x) in self.likes else x)
-        return self.step.func(*args, **kwargs)
+
+        def constant(x: Tensor) -> Tensor:
+            return x.detach() if id(x) in self.likes else x
+
+        return self.step.func(*replaced(self.args, constant), **replaced(self.kwargs, constant))
 
     def split(self, x: Tensor, owner: Owner) -> Tensor:
         """Return a tensor with people in front; what is shared is there for each of them."""

@@ -16,6 +16,8 @@ RULES = {
     **normalisation.RULES,
 }
 
+PRODUCTS = {*linear.RULES, *convolution.RULES}  # what autocast computes in 16 bits
+
 COMPOSITES = {
     **linear.COMPOSITES,
     **attention.COMPOSITES,

@@ -11,10 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .. import kernels
+from ..convolved import Convolved
 from ..ownership import Owned
-from ..pieces import CACHED, Applied, Kept, Permuted, Piece, in_single, keeps
+from ..pieces import CACHED, Applied, Kept, Permuted, Piece, in_single, keeps, working
 from ..watch import Call, Function
-from .linear import Receive
+from .linear import Receive, alike
 
 Sizes = tuple[int, ...]
 
@@ -48,16 +50,35 @@ def _rule(call: Call, *, transposed: bool) -> tuple[Tensor, Receive] | None:
 
     def receive(gradient: Tensor) -> list[tuple[Tensor, Piece]]:
         found: list[tuple[Tensor, Piece]] = []
-        outer, inner = in_single(gradient), in_single(x.detach())
         if bias is not None and call.like(bias):
-            found.append((bias, Kept(call.split(outer.flatten(2).sum(2), owner).sum(1))))
-        if call.like(weight):
+            summed = gradient.flatten(2).sum(2, dtype=torch.promote_types(gradient.dtype, torch.float32))
+            found.append((bias, Kept(call.split(summed, owner).sum(1))))
+        if call.like(weight) and not transposed and _has_kernel(call, x, gradient, around):
+            images, outputs = alike(working(x.detach(), whole=False), working(gradient, whole=False))
+            padding, groups = tuple(before for before, _ in around), x.shape[1] // weight.shape[1]
+            piece = Convolved(images, outputs, kernel, stride, padding, dilation, groups)
+            found.append((weight, piece.settle()))
+        elif call.like(weight):
+            outer, inner = in_single(gradient), in_single(x.detach())
             image, values = (outer, inner) if transposed else (inner, outer)
             windows = Windows.of(image, kernel, stride, dilation, around, tuple(values.shape[2:]))
             found.append((weight, windows.gradient(call, values, weight.shape)))
         return found
 
     return call.plain(), receive
+
+
+def _has_kernel(call: Call, x: Tensor, gradient: Tensor, around: list[tuple[int, int]]) -> bool:
+    """Say whether a kernel takes the norms: of two dimensions, one image a person, padded alike on both sides."""
+    return (
+        not call.whole
+        and len(around) == 2
+        and len(x) == call.people
+        and call.step.results == (Owned(0),)
+        and all(before == after for before, after in around)
+        and kernels.available(x)
+        and kernels.available(gradient)
+    )
 
 
 @dataclass(frozen=True)

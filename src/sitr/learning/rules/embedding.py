@@ -23,7 +23,7 @@ def embedding(call: Call) -> tuple[Tensor, Receive] | None:
 
     def receive(gradient: Tensor) -> list[tuple[Tensor, Piece]]:
         rows = call.split(ids, owner).flatten(1)
-        values = call.split(in_single(gradient), owner).flatten(1, -2)
+        values = call.split(gradient, owner).flatten(1, -2)
         return [(weight, _looked_up(rows, values, weight, padding))]
 
     return call.plain(), receive

@@ -38,7 +38,7 @@ def expanded(call: Call, leaves: list[tuple[Tensor, Tensor]]) -> Any:
             why="its gradients cannot be told apart by person.",
             do="write it with operations that have one result for each person.",
         )
-    given = list(tensors(call.args, call.kwargs))
+    given = tensors(call.args, call.kwargs)
     people = call.people
     places: dict[int, int] = {}
     inputs: list[Tensor] = []

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..ownership import Owner
-from ..pieces import Applied, Kept, Piece, in_single
+from ..pieces import Applied, Kept, Piece, working
 from ..watch import Call, Function
 
 Receive = Callable[[Tensor], list[tuple[Tensor, Piece]]]
@@ -75,12 +75,19 @@ def _pieces(
     found: list[tuple[Tensor, Piece]] = []
     if call.like(weight):
         inputs = call.split(x.detach(), owner).flatten(1, -2)
-        a, g = in_single(inputs), in_single(outputs)
+        a, g = alike(working(inputs, whole=call.whole), working(outputs, whole=call.whole))
         applied = Applied(g, a, weight.shape, call.whole) if transposed else Applied(a, g, weight.shape, call.whole)
         found.append((weight, applied))
     if bias is not None and call.like(bias):
-        found.append((bias, Kept(in_single(outputs).sum(1).view(call.people, *bias.shape))))
+        summed = outputs.sum(1, dtype=torch.promote_types(outputs.dtype, torch.float32))
+        found.append((bias, Kept(summed.view(call.people, *bias.shape))))
     return found
+
+
+def alike(a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both in the wider of their types."""
+    wider = torch.promote_types(a.dtype, g.dtype)
+    return a.to(wider), g.to(wider)
 
 
 def bilinear(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
