@@ -39,6 +39,11 @@ CASES: dict[str, Callable[[], Case]] = {
         (numbers(6),),
         classes,
     ),
+    "mlp_inplace_at_positions": lambda: (
+        nn.Sequential(nn.Linear(6, 8), nn.ReLU(inplace=True), nn.Linear(8, 4), nn.ReLU(inplace=True), nn.Flatten()),
+        (numbers(3, 6),),
+        classes,
+    ),
     "gpt": lambda: (GPT(), (words(11, 6),), next_words),
     "gpt_as_many_positions_as_people": lambda: (GPT(time=5), (words(11, 5),), next_words),
     "gpt_tied": lambda: (GPT(tied=True), (words(11, 6),), next_words),

@@ -15,6 +15,8 @@ from .pieces import SHORT, SMALLEST, Kept, Permuted, Piece, gamma, is_short, lef
 
 Sizes = tuple[int, ...]
 
+TRANSFORMED = 2.0**-12  # rounding of a sum in 24 bits: libraries may transform images first (Winograd), and lose some
+
 
 @dataclass
 class Convolved:
@@ -90,12 +92,12 @@ class Convolved:
             dilation=self.dilation,
             groups=self.groups,
         )
-        short = SHORT if is_short(self.images, tf32=torch.backends.cudnn.allow_tf32) else 0.0
+        short = SHORT if is_short(self.images, tf32=torch.backends.cudnn.allow_tf32) else TRANSFORMED
         if spread is None:
             found, spread = squares.sqrt(), self.spread
         else:
-            spread = spread * (1 + 2 * SHORT) + SMALLEST
             terms = self._columns * math.prod(self.kernel) + self.outputs.shape[1] // self.groups
+            spread = spread * (1 + 2 * short + 2 * gamma(terms + 64)) + SMALLEST
             found = (squares.clamp_min(0) + gamma(terms + 64) * spread.square()).sqrt()
         return found * (1 + gamma(64)) + (gamma(self._positions + 64) + short) * spread
 

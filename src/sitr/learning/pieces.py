@@ -26,7 +26,6 @@ PEOPLE_AT_ONCE = 2 ** (53 - SUM_BITS - SPREAD_BITS)  # so that float64 adds thei
 FEW_POSITIONS = 16  # up to here one product in float64 costs less than rounding each person's gradient
 SMALLEST = 1e-30  # what underflow may hide of a square
 SHORT = 2.0**-8  # rounding of a product whose factors have 8 or 11 bits, those of its norm another way than of its sum
-WIDER = 1 + 2 * SHORT  # a spread that was found by such products
 READING = 10.0  # multiplications in the time of writing and reading a number of a kept gradient (measured: 0031),
 READING_ON_GPU = 700.0  # and on a GPU,
 UNALIGNED = 4.0  # where products take so much longer if rows are no whole words
@@ -232,7 +231,7 @@ class Product:
     def spread(self) -> Tensor:
         """Σ_t |a_t| |g_t|: no partial sum of the product is larger."""
         if self.is_fused:
-            return self.grams[1] * WIDER + SMALLEST
+            return self.grams[1] * self.errors[2] + SMALLEST
         a: Tensor = torch.linalg.vector_norm(self.inputs, dim=2, dtype=torch.float64)
         g: Tensor = torch.linalg.vector_norm(self.outputs, dim=2, dtype=torch.float64)
         return (a * g).sum(1) * (1 + 2.0**-30) + SMALLEST
@@ -261,10 +260,13 @@ class Product:
         return torch.cat(squares), torch.cat(spreads)
 
     @property
-    def errors(self) -> tuple[float, float]:
-        """How far Grams may be off in shares of the spread's square, and the product in shares of the spread."""
-        short = SHORT if self._is_short else 0.0
-        return gamma(self.rows + self.columns + 68), gamma(self.inputs.shape[1] + 2) + short
+    def errors(self) -> tuple[float, float, float]:
+        """How far Grams may be off in shares of the spread's square, and the product in shares of the spread.
+
+        Last, by how many times the spread may be too small where Grams have it in their diagonals.
+        """
+        short, terms = SHORT if self._is_short else 0.0, self.rows + self.columns
+        return gamma(terms + 68), gamma(self.inputs.shape[1] + 2) + short, 1 + 2 * short + 2 * gamma(terms + 68)
 
     def norm(self) -> Tensor:
         """Return an upper bound of the norm of the product of the numbers held, before any rounding of the product."""
@@ -568,18 +570,18 @@ def bounds_of(pieces: Sequence[Piece]) -> Tensor:
     found = {id(piece): piece.bound() for piece in pieces if not any(piece is each for each in fused)}
     if fused:
         squares, spreads = (torch.stack(column) for column in zip(*(piece.grams for piece in fused), strict=True))
-        spreads = spreads.mul_(WIDER).add_(SMALLEST)
-        inside, outside = _columns(tuple(piece.errors for piece in fused), spreads.device)
+        inside, outside, wider = _columns(tuple(piece.errors for piece in fused), spreads.device)
+        spreads = spreads * wider + SMALLEST
         joint = (squares.clamp_min_(0) + inside * spreads.square()).sqrt_() + outside * spreads
         found |= {id(piece): bound for piece, bound in zip(fused, joint.unbind(), strict=True)}
     return torch.stack([found[id(piece)] for piece in pieces])
 
 
 @lru_cache(maxsize=64)
-def _columns(rows: tuple[tuple[float, float], ...], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return pairs as two columns on a device; it is slow to be given them anew for every step."""
-    table = torch.tensor(rows, dtype=torch.float64, device="cpu").to(device)
-    return table[:, :1], table[:, 1:]
+def _columns(rows: tuple[tuple[float, ...], ...], device: torch.device) -> tuple[Tensor, ...]:
+    """Return rows as columns on a device; it is slow to be given them anew for every step."""
+    columns: tuple[Tensor, ...] = torch.tensor(rows, dtype=torch.float64, device="cpu").to(device).split(1, dim=1)
+    return columns
 
 
 def reading(x: Tensor) -> float:
