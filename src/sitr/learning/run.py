@@ -168,7 +168,8 @@ class Run:
         style = "flat" if plan.clipping == "adaptive" else plan.clipping
         self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")
         _check_covered(optimizer, self.clipper)
-        self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source)
+        size = sum(weight.numel() for weight in self.clipper.parameters.values())
+        self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source, size)
         operation = account.operation if account else None
         self._position = Position(0, 0, secrets.randbits(63), plan.max_grad_norm, operation=operation)
         self.losses: list[float] = []
@@ -358,6 +359,7 @@ class Run:
             return
         if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
             self._position = replace(self._position, done=self.done + 1)
+            self.noise.forget()
         if self.checkpoint is not None:
             # To go on elsewhere costs one step at least, by which the ledger knows of it.
             self._save(until=min(self.done + 1, self.plan.steps))
