@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -19,6 +21,8 @@ from ..errors import InvalidArgument
 from ..ledger import Ledger
 from ..mechanisms.randomness import EXPANDED, Seeded
 from .account import Account, Paid, Span, went_on
+from .average import Average
+from .canaries import Canaries
 from .checkpoint import Checkpoint, Position, digest_of, structure_of
 from .clipping import Clipper
 from .data import Examples
@@ -148,6 +152,7 @@ class Run:
         losses: The mean loss of each step as it was measured, where the plan measures it.
         unsafe_losses: The mean loss of each batch, where that was asked for: NOT PRIVATE.
         private: False where noise was seeded: then the model protects nobody.
+        average: The moving average of the weights, where one is kept.
     """
 
     def __init__(
@@ -160,6 +165,8 @@ class Run:
         checkpoint: Checkpoint | None,
         every: int,
         unsafe_seed: int | None,
+        average: float | None = None,
+        canaries: Callable[[], Tensor] | None = None,
     ) -> None:
         self.model, self.optimizer, self.plan = model, optimizer, plan
         self.account, self.checkpoint, self.every = account, checkpoint, every
@@ -170,6 +177,8 @@ class Run:
         _check_covered(optimizer, self.clipper)
         size = sum(weight.numel() for weight in self.clipper.parameters.values())
         self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source, size)
+        self.average = None if average is None else Average(self.clipper.parameters, average)
+        self._canaries = None if canaries is None else Canaries(canaries)
         operation = account.operation if account else None
         self._position = Position(0, 0, secrets.randbits(63), plan.max_grad_norm, operation=operation)
         self.losses: list[float] = []
@@ -313,7 +322,7 @@ class Run:
         self._begun = True
 
     def _resume(self, checkpoint: Checkpoint, structure: str) -> None:
-        found = checkpoint.read(self.model, self.optimizer, self.plan)
+        found = checkpoint.read(self.model, self.optimizer, self.plan, self.average)
         if found.operation != self._position.operation:
             raise InvalidArgument(
                 f"{str(checkpoint.path)!r} is of operation {found.operation!r}.",
@@ -329,7 +338,7 @@ class Run:
     def _save(self, until: int) -> None:
         assert self.checkpoint is not None
         self._position = replace(self._position, until=until)
-        self.checkpoint.write(self.model, self.optimizer, self.plan, self._position)
+        self.checkpoint.write(self.model, self.optimizer, self.plan, self._position, self.average)
         self._written = self._position
 
     def _end(self) -> None:
@@ -419,7 +428,11 @@ class Run:
                     weight.grad = None
             for name, weight in self.clipper.parameters.items():
                 weight.grad = (noisy[name] * times).to(weight.dtype)
+        if self._canaries is not None:
+            self._canaries.add(self.clipper.parameters)
         self.optimizer.step()
+        if self.average is not None:
+            self.average.update(self.done)
         norm = self._adapted() if self.plan.clipping == "adaptive" else self.norm
         self._measure_losses()
         self.clipper.clear()
@@ -453,6 +466,29 @@ class Run:
         """
         return Spent.of_run(self)
 
+    def averaged(self) -> nn.Module:
+        """Return a copy of the model with the moving average of its weights, where `attach` was told to keep one.
+
+        Raises:
+            InvalidArgument: None is kept; or a step is open.
+
+        Privacy: post-processing of the weights of all steps, which costs nothing.
+        """
+        if self.average is None:
+            raise InvalidArgument("no average of the weights is kept.", do="attach(..., average=0.999).")
+        _refuse_watched(self.model)
+        return self.average.copied(self.model)
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """How much each canary seems to be in, over the steps that this process made: for `sitr.audit.audit_one_run`.
+
+        Privacy: that of `Canaries`: free for canaries that are nobody's data.
+        """
+        if self._canaries is None:
+            raise InvalidArgument("the run has no canaries.", do="attach(..., canaries=...).")
+        return self._canaries.scores
+
     def trace(self, points: int = 100) -> Trace:
         """Return ε, and the losses where they are known, over the steps behind, for a picture."""
         return Trace.of_run(self, _validate.integer("points", points, 1, 10**6))
@@ -474,6 +510,8 @@ def attach(
     purpose: str | None = None,
     checkpoint: str | Path | None = None,
     every: int | None = None,
+    average: float | None = None,
+    canaries: Callable[[], Tensor] | None = None,
     unsafe_seed: int | None = None,
 ) -> Run:
     """Return a run of a plan on a model and its optimizer, which stay the objects that they are; nothing is spent.
@@ -490,6 +528,9 @@ def attach(
         checkpoint: A file to resume from after a crash; it is written at the beginning and then now and then.
         every: How many steps are made between two checkpoints: as many may have to be paid for again. A fiftieth of
             the steps unless told.
+        average: Keep a moving average of the weights, of which so much stays at each step, such as 0.999:
+            `Run.averaged` is a model of it. It costs nothing.
+        canaries: Returns the losses of canaries, which are scored in each step for an audit: `Run.scores`.
         unsafe_seed: Draw from a seeded stream, for a test: the run is NOT PRIVATE.
 
     Raises:
@@ -520,7 +561,17 @@ def attach(
         raise InvalidArgument("a dataset is named, and no ledger.", do="pass ledger=..., or leave out the dataset.")
     each = max(plan.steps // PARTS, 1) if every is None else _validate.integer("every", every, 1, plan.steps)
     kept = None if checkpoint is None else Checkpoint(checkpoint)
-    return Run(model, optimizer, plan, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed)
+    return Run(
+        model,
+        optimizer,
+        plan,
+        account=account,
+        checkpoint=kept,
+        every=each,
+        unsafe_seed=unsafe_seed,
+        average=average,
+        canaries=canaries,
+    )
 
 
 def _refuse_watched(model: nn.Module) -> None:
@@ -528,8 +579,8 @@ def _refuse_watched(model: nn.Module) -> None:
     hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
     if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
         raise InvalidArgument(
-            "the model is within a step of another run.",
-            why="the examples of the one would come into the sum of the other.",
+            "the model is within a step of another run, or of this one.",
+            why="examples of the one would come into the sum of the other.",
             do="finish or leave that step first.",
         )
 
