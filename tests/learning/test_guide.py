@@ -19,11 +19,13 @@ def test_what_it_shows_runs(
     with Ledger.open("study.db") as ledger:
         ledger.create_budget("patients", Budget(epsilon=4.0, delta=1e-4))
     text = "\n".join(re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL))
-    for many, few in (("60_000", "200"), ("1024", "20"), ("1200", "6")):
+    for_people = (("5_000", "50"), ("batch=100", "batch=10"), ("steps=500", "steps=5"))
+    for many, few in (("60_000", "200"), ("1024", "20"), ("1200", "6"), *for_people):
         assert many in text
         text = text.replace(many, few)
     train_set = torch.utils.data.TensorDataset(torch.randn(200, 4), torch.randint(0, 3, (200,)))
-    exec(compile(text, GUIDE.name, "exec"), {"Net": lambda: nn.Linear(4, 3), "train_set": train_set})
+    names = {"Net": lambda: nn.Linear(4, 3), "train_set": train_set, "owners": torch.randint(0, 50, (200,))}
+    exec(compile(text, GUIDE.name, "exec"), names)
     shown = capsys.readouterr().out
     assert "after 6 of 6 steps" in shown
     assert "no violation found with 100 canaries" in shown

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from sitr.accounting import Event, Laplace
 from sitr.errors import AlreadyAnswered, AlreadySpent, BudgetExceeded, InvalidArgument, NotAllowed, UnknownName
-from sitr.learning import Run, attach
+from sitr.learning import Run, Views, attach
 from sitr.learning import run as run_module
 from sitr.ledger import Budget, Ledger
 from tests.learning.loops import FALSE_ALARM, N, attached, data, made, model_and_optimizer, off_white, trained
@@ -712,6 +712,74 @@ class TestCorrelated:
         assert len(run.losses) == 6
         assert run.norm != 1.0
         assert float(run.spent().so_far) == float(made(bands=2).epsilon())
+
+
+class TestPeople:
+    """The unit is a person with several examples."""
+
+    def people(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of 40 people some have three examples, some two, and the last has none."""
+        return *data(100), torch.arange(100) % (N - 1)
+
+    def losses(self, model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="none").view(y.shape).mean(1)
+
+    def test_a_drawn_person_adds_one_clipped_gradient_of_the_mean_loss(self, drawn: Any) -> None:
+        """One has three examples, one two: six are each of them equally often. One has none, and adds nothing."""
+        drawn([3, 38, N - 1])
+        x, y, owners = self.people()
+        model, _ = model_and_optimizer()
+        wanted = [torch.zeros_like(weight) for weight in model.parameters()]
+        for person in (3, 38):
+            own = owners == person
+            found = torch.autograd.grad(F.cross_entropy(model(x[own]), y[own]), list(model.parameters()))
+            norm = math.sqrt(sum(float((part**2).sum()) for part in found))
+            wanted = [one + min(1, 0.3 / norm) * part for one, part in zip(wanted, found, strict=True)]
+        plan = made(noise_multiplier=0.01, max_grad_norm=0.3)
+        run = attach(Views(model), torch.optim.SGD(model.parameters(), lr=0.0), plan)
+        for step in run.steps((x, y), people=owners, each=6, microbatch=1):
+            for rows, labels in step:
+                assert rows.shape == (1, 6, 3)
+                step.backward(self.losses(run.model, rows, labels))
+            break
+        for weight, total in zip(model.parameters(), wanted, strict=True):
+            assert weight.grad is not None
+            assert torch.allclose(weight.grad, total / 10, atol=7 * 0.01 * 0.3 / 10 + 1e-6)
+
+    def test_a_person_moves_the_sum_by_the_bound_however_many_examples_there_are(
+        self, drawn: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Everybody is drawn; then all 21 examples of one are removed. Others have one, so that nothing is chosen."""
+        drawn(range(N))
+        x, y = data(N + 20)
+        owners = torch.cat([torch.arange(N), torch.full((20,), 7)])
+        found: list[dict[str, Tensor]] = []
+        noisy = run_module.StepNoise.on_sums
+
+        def seen(self: Any, sums: dict[str, Tensor]) -> dict[str, Tensor]:
+            found.append({name: one.clone() for name, one in sums.items()})
+            return noisy(self, sums)
+
+        monkeypatch.setattr(run_module.StepNoise, "on_sums", seen)
+        model, _ = model_and_optimizer()
+        for kept in (torch.ones(N + 20, dtype=torch.bool), owners != 7):
+            run = attach(Views(model), torch.optim.SGD(model.parameters(), lr=0.0), made(steps=1, batch=N))
+            for step in run.steps((100 * x[kept], y[kept]), people=owners[kept], each=5):
+                for rows, labels in step:
+                    step.backward(self.losses(run.model, rows, labels))
+        moved = sum(float(((found[0][name] - found[1][name]).double() ** 2).sum()) for name in found[0])
+        assert run.clipper.grid is not None
+        assert 0.1 < math.sqrt(moved) * run.clipper.grid <= 1 + 1e-5, "but for last bits of others (decision 0031)"
+
+    def test_owners_that_are_wrong_are_refused_before_anything_is_charged(self, ledger: Ledger) -> None:
+        x, y, owners = self.people()
+        run = charged(ledger)
+        for options in ({"people": owners[:-1]}, {"people": owners + 2}, {"each": 2}, {"people": owners, "each": 0}):
+            with pytest.raises(InvalidArgument):
+                run.steps((x, y), **options)
+        with pytest.raises(InvalidArgument, match="do not have n=40"):
+            run.steps((x, y))
+        assert ledger.spent("clinic").value == 0
 
 
 class TestLosses:

@@ -25,7 +25,7 @@ from .average import Average
 from .canaries import Canaries
 from .checkpoint import Checkpoint, Position, digest_of, structure_of
 from .clipping import Clipper
-from .data import Examples
+from .data import Examples, PeoplesExamples
 from .explanation import Spent, Trace, progress_of, run_explained
 from .noise import CELLS, StepNoise, in_cells
 from .plan import LEAST_NORM, MOST_NORM, TrainingPlan
@@ -224,7 +224,14 @@ class Run:
         return f"charged in entry {entries}" if entries else "not charged yet"
 
     def steps(
-        self, data: Any, *, microbatch: int | None = None, progress: bool = False, unsafe_losses: bool = False
+        self,
+        data: Any,
+        *,
+        people: Any = None,
+        each: int = 1,
+        microbatch: int | None = None,
+        progress: bool = False,
+        unsafe_losses: bool = False,
     ) -> Iterator[Step]:
         """Yield the steps of the plan that are left; the first one charges for all of them.
 
@@ -233,6 +240,9 @@ class Run:
 
         Args:
             data: The examples: tensors, or a dataset with a length.
+            people: Where the plan's n are people with several examples each: the number of each example's owner, from 0
+                to n - 1. A step then draws people, and micro-batches have the shape (people, each, ...).
+            each: How many examples of a person a step takes: at random; some twice, where there are fewer.
             microbatch: How many examples to take at once, at most. It changes the memory that a step needs, and
                 nothing else.
             progress: Show a bar with the ε so far.
@@ -259,12 +269,21 @@ class Run:
             >>> run
             Run(5 of 5 steps, not charged)
         """
-        examples = Examples(data, self.plan.n)
+        examples = self._examples(data, people, each)
         most = None if microbatch is None else _validate.integer("microbatch", microbatch, 1, MOST_MICROBATCH)
         self._refuse_second_loop()
         self._refuse_broken()
         self._keep_losses = unsafe_losses
         return self._locked_loop(examples, most, progress)
+
+    def _examples(self, data: Any, people: Any, each: int) -> Examples:
+        if people is not None:
+            return PeoplesExamples(data, people, self.plan.n, each, self.noise.source)
+        if each != 1:
+            raise InvalidArgument(
+                "each is given, and not whose the examples are.", do="pass people=..., or leave each out."
+            )
+        return Examples(data, self.plan.n)
 
     def _locked_loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
         if self.checkpoint is None:
@@ -304,7 +323,7 @@ class Run:
             self._save(until=min(self.done + self.every, self.plan.steps))
         self.clipper.clear()
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
-        return Step(self, self.done + 1, sampler.draw(self.done), examples, most)
+        return Step(self, self.done + 1, examples.held(sampler.draw(self.done)), examples, most)
 
     # What is paid, and kept
 
