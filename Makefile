@@ -27,7 +27,7 @@ BENCH_READY := $(READY)-$(call checksum,cat $(PEERS))
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/$(READY) ## ask a small clinic, then tell how privacy loss adds up; files go to demo-output/
+demo: $(VENV)/$(READY) ## ask a small clinic, train a model, then tell how privacy loss adds up; files go to demo-output/
 	@$(BIN)/python -m sitr demo --output demo-output
 
 # A book syncs every step to the disk, and most of its tests wait for that. No test cuts the power, so they write to a

@@ -5,7 +5,7 @@ import pytest
 
 from sitr import report
 from sitr.accounting import Event
-from sitr.cli import clinic
+from sitr.cli import clinic, digits
 from tests.cli.clinics import read_sql
 from tests.cli.helpers import run, run_json
 
@@ -14,6 +14,7 @@ from tests.cli.helpers import run, run_json
 def _one_figure(monkeypatch):
     """Draw only the first figure; tests/report draws them all."""
     read_sql(monkeypatch)
+    monkeypatch.setattr(digits, "learn", lambda: None)  # tests/cli/test_digits.py learns
     for name in list(report.FIGURES)[1:]:
         monkeypatch.delitem(report.FIGURES, name)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
+from scipy.linalg import toeplitz
+from scipy.stats import norm
 from torch import Tensor, nn
 
 from sitr.learning import Run, TrainingPlan, attach, plan
 
 N = 40
+FALSE_ALARM = 1e-9
 
 
 def made(**options: Any) -> TrainingPlan:
@@ -41,3 +47,25 @@ def trained(run: Run, examples: Any = None, *, after: Callable[[Run], None] | No
         if after is not None:
             after(run)
     return run
+
+
+def off_white(noise: NDArray[np.float64], coefficients: Sequence[int]) -> tuple[float, list[float]]:
+    """Statistics of w = M⁻¹z that are near N(0, 1) where z is white, and a limit that one passes by chance of 1e-9.
+
+    Args:
+        noise: w over the deviation of z; steps, then numbers.
+        coefficients: Of M. If Mw is white, w has the covariance M⁻¹M⁻ᵀ, and no other w has.
+
+    One statistic is of the squares, whose sum is χ² (Wilson and Hilferty make it normal); the others are of products of
+    numbers 1, 2, ... bands + 2 steps apart, whose mean over so many is normal.
+    """
+    steps, width = len(noise), len(coefficients)
+    column = np.zeros(steps)
+    column[:width] = coefficients
+    white = np.tril(toeplitz(column)) @ noise
+    spread = 2 / (9 * white.size)
+    found = [(float((white**2).mean()) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)]
+    for lag in range(1, min(width + 3, steps)):
+        both = white[lag:] * white[:-lag]
+        found.append(float(both.sum()) / math.sqrt(both.size))
+    return float(norm.isf(FALSE_ALARM / 2 / len(found))), found

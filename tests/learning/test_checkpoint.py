@@ -328,6 +328,29 @@ class TestResumption:
         assert again._position.order == first._position.order
         assert again.paid[-1] == Span(1, 2)
 
+    @pytest.mark.parametrize("sampling", ["poisson", "shuffle"])
+    def test_of_correlated_noise_begins_a_stream_and_pays_for_the_turns_made_again(
+        self, tmp_path: Path, ledger: Ledger, sampling: str
+    ) -> None:
+        """Decision 0034: groups and places go on, nothing of the noise is kept; four steps are two turns, or a pass."""
+        plan = made(steps=12, bands=3, sampling=sampling, noise_multiplier=8.0)
+        ledger.create_budget("shuffled", Budget(epsilon=10.0, delta=1e-4, adjacency="replace_one"))
+        options = {"every": 4, "dataset": "clinic" if sampling == "poisson" else "shuffled"}
+        first = charged(ledger, tmp_path / "run", plan, **options)
+        crashed(first, 6)
+        assert first.noise._streams
+        with safe_open(tmp_path / "run", framework="pt") as file:
+            assert {name.split(".")[0] for name in file.keys()} == {"model", "optimizer"}  # noqa: SIM118
+        again = charged(ledger, tmp_path / "run", plan, **options)
+        loop = again.steps(data())
+        next(loop)
+        assert again._position.order == first._position.order
+        assert again.noise._streams == {}
+        assert again.paid == (Span(0, 12), Span(4, 8))
+        events = [Event.from_dict(entry.record["event"]) for entry in ledger.entries() if entry.kind == "reserve"]
+        as_many = made(steps=6 if sampling == "poisson" else 4, bands=3, sampling=sampling, noise_multiplier=8.0)
+        assert events == [plan.event, as_many.event]
+
     def test_without_a_ledger(self, tmp_path: Path) -> None:
         crashed(attached(checkpoint=tmp_path / "run", every=2), 3)
         again = trained(attached(checkpoint=tmp_path / "run", every=2))

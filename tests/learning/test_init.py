@@ -9,7 +9,7 @@ import sitr.learning
 
 
 def test_names_are_there():
-    assert sitr.learning.__all__ == ["Run", "Step", "TrainingPlan", "attach", "fix", "plan"]
+    assert sitr.learning.__all__ == ["Run", "Step", "TrainingPlan", "Views", "attach", "fix", "plan"]
     for name in sitr.learning.__all__:
         assert getattr(sitr.learning, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'other'"):

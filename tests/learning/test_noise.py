@@ -15,8 +15,10 @@ from scipy.stats import chi2, norm
 
 from sitr.errors import InvalidArgument
 from sitr.learning.noise import CELLS, StepNoise, discrete_variance, float_noise_like, in_cells
-from sitr.learning.plan import LEAST_SCALE, SMOOTHING, TrainingPlan, plan
+from sitr.learning.plan import LEAST_SCALE, MOST_CELLS, SMOOTHING, TrainingPlan, plan
 from sitr.mechanisms.randomness import SYSTEM, Seeded
+from sitr.mechanisms.samplers.draws import LARGEST_SIGMA
+from tests.learning.loops import off_white
 
 FALSE_ALARM = 1e-9
 SHAPES = {"weight": (40, 250), "bias": (7,), "scalar": ()}
@@ -129,6 +131,84 @@ def test_one_example_moves_a_number_by_one_at_most(values: list[float], bound: f
     counts = [in_cells(torch.tensor(values[:k], dtype=torch.float64), bound) for k in range(len(values) + 1)]
     assert counts[0] == 0
     assert all(0 <= after - before <= CELLS for before, after in pairwise(counts))
+
+
+BANDED = {"n": 1000, "batch": 10, "bands": 4, "steps": 24}
+
+
+def banded(noise: str, size: int, **options: object) -> tuple[StepNoise, dict[str, torch.Tensor]]:
+    kind = torch.int64 if noise == "exact" else torch.float32
+    grid = 2.0**-22 if noise == "exact" else None
+    made_ = made(**{**BANDED, "noise": noise, **options})
+    return StepNoise(made_, 1.0, grid, size=size), {"w": torch.zeros(size, dtype=kind)}
+
+
+class TestCorrelated:
+    @pytest.mark.statistical
+    @pytest.mark.parametrize("noise", ["exact", "float"])
+    def test_has_the_covariance_of_its_matrix(self, noise: str) -> None:
+        """Mw is white: 24 steps of 2,000 numbers; and the test would see noise that is not correlated so."""
+        drawer, sums = banded(noise, 2000)
+        found = np.stack([drawer.on_sums(sums)["w"].numpy() for _ in range(24)])
+        correlation = drawer.plan.correlation
+        assert correlation is not None
+        assert 1 - 1e-12 < drawer.scale / (2.0 * math.sqrt(correlation.norm_squared)) < 1.0005, "the grid is coarser"
+        limit, statistics = off_white(found / drawer.scale, correlation.coefficients)
+        assert all(abs(one) < limit for one in statistics)
+        independent = np.random.default_rng(1).normal(size=found.shape) * (found / drawer.scale).std()
+        assert any(abs(one) > limit for one in off_white(independent, correlation.coefficients)[1])
+
+    @pytest.mark.statistical
+    def test_begins_anew_where_a_step_was_left_out(self) -> None:
+        """Of two steps one after the other the noise is correlated, by -m_1/m_0 at first; behind `forget` it is not."""
+        drawer, sums = banded("float", 10_000)
+        first, second = (drawer.on_sums(sums)["w"].numpy() for _ in range(2))
+        drawer.forget()
+        third = drawer.on_sums(sums)["w"].numpy()
+        apart = [
+            float((one * other).mean() / (one.std() * other.std())) for one, other in pairwise((first, second, third))
+        ]
+        assert apart[0] < -0.3
+        assert abs(apart[1]) * 100 < norm.isf(FALSE_ALARM / 2)
+        assert third.std() == pytest.approx(first.std(), rel=0.1)
+
+    @given(st.integers(1, 200), st.sampled_from([2, 4, 16]), st.data())
+    def test_sums_move_no_further_than_the_coarser_grid_says(self, size: int, bands: int, data: st.DataObject) -> None:
+        """Whatever the sums of others are: what is released moves by whole steps, of ℓ2 norm at most `cells`."""
+        sizes = st.lists(st.integers(-(2**40), 2**40), min_size=size, max_size=size)
+        sums = torch.tensor(data.draw(sizes), dtype=torch.int64)
+        moved = np.array(data.draw(sizes), dtype=np.float64)
+        moved = np.trunc(moved * min(1, 2**22 / max(np.linalg.norm(moved), 1)))
+        plan_ = made(**{**BANDED, "bands": bands})
+        ends = [
+            StepNoise(plan_, 1.0, 2.0**-22, Seeded(1), size=size).on_sums({"w": total})["w"]
+            for total in (sums, sums + torch.from_numpy(moved).long())
+        ]
+        noise = StepNoise(plan_, 1.0, 2.0**-22, size=size)
+        found = (ends[1] - ends[0]).numpy() / (2.0**-22 * noise.coarser)
+        steps = np.rint(found)
+        assert np.abs(found - steps).max() < 1e-3, "whole steps, but for the rounding of doubles"
+        assert float((steps**2).sum()) <= noise.cells**2
+
+    @given(st.floats(0.05, 200), st.integers(1, 10**6), st.sampled_from([2, 8, 64]))
+    def test_variance_is_no_less_than_what_passes_for_the_charged(self, noise: float, size: int, bands: int) -> None:
+        """THEORY 3.5 and decision 0034: (σ‖m‖K)² + 4, on a grid on which ‖m‖K is not too large; and not much more."""
+        plan_ = made(**{**BANDED, "bands": bands, "steps": 100, "noise_multiplier": noise})
+        drawer = StepNoise(plan_, 1.0, 2.0**-22, size=size)
+        assert plan_.correlation is not None
+        norm_squared = plan_.correlation.norm_squared
+        assert drawer.cells >= Fraction(2**22, drawer.coarser) + Fraction(math.sqrt(size)).limit_denominator(10**6)
+        assert drawer.variance - Fraction(SMOOTHING) >= (Fraction(noise) * drawer.cells) ** 2 * norm_squared
+        assert drawer.cells**2 * norm_squared <= MOST_CELLS**2
+        assert LEAST_SCALE**2 <= drawer.variance <= LARGEST_SIGMA**2
+        finer = Fraction(2**22, drawer.coarser - 1) + math.isqrt(size - 1) + 2
+        assert max(finer / MOST_CELLS, finer * Fraction(noise) / LARGEST_SIGMA) ** 2 * norm_squared > 1
+
+    def test_too_many_weights_are_refused(self) -> None:
+        with pytest.raises(InvalidArgument, match="no room for so many weights"):
+            StepNoise(made(**BANDED), 1.0, 2.0**-22, size=2**36)
+        with pytest.raises(InvalidArgument, match="no room for so many weights"):
+            StepNoise(made(**{**BANDED, "noise_multiplier": 1e5}), 1.0, 2.0**-22, size=1000)
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -13,6 +14,7 @@ from scipy.special import gammaln, logsumexp, ndtr
 from sitr.accounting import Composed, PoissonSampled, ShuffledEpochs
 from sitr.accounting.notions import discrete_gdp
 from sitr.errors import InvalidArgument, InvalidRecord
+from sitr.learning.correlated import BandedNoise
 from sitr.learning.plan import LEAST_SCALE, MOST_CELLS, OUTSIDE, SMOOTHING, TrainingPlan, at_least, plan
 
 BASE = {"n": 1000, "batch": 50, "max_grad_norm": 1.0, "delta": 1e-5}
@@ -24,7 +26,8 @@ def plans(draw: st.DrawFn) -> TrainingPlan:
     batch = draw(st.integers(max(n // 1000, 1), n))
     sampling = draw(st.sampled_from(["poisson", "shuffle"]))
     per_epoch = -(-n // batch)
-    steps = draw(st.integers(1, 50)) * (per_epoch if sampling == "shuffle" else 1)
+    bands = draw(st.integers(1, min(n // batch, 8)))
+    steps = draw(st.integers(1, 50)) * per_epoch if sampling == "shuffle" else draw(st.integers(bands, 50))
     clipping = draw(st.sampled_from(["flat", "per_layer", "automatic", "adaptive"]))
     return plan(
         n=n,
@@ -37,6 +40,7 @@ def plans(draw: st.DrawFn) -> TrainingPlan:
         max_grad_norm=draw(st.floats(1e-3, 1e3)),
         delta=draw(st.sampled_from([1e-3, 1e-5, 1e-9])),
         loss_bound=draw(st.none() | st.floats(0.1, 10)),
+        bands=bands,
     )
 
 
@@ -70,13 +74,13 @@ class TestCost:
             if found.lower > 0:
                 assert gaussian_delta(found.lower * (1 - 1e-6), m) >= made.delta * (1 - 1e-6)
             return
-        q = made.batch / made.n
+        q, turns = made.batch * made.bands / made.n, math.ceil(made.steps / made.bands)
         if q == 1:
-            m = math.sqrt(made.steps) / made.noise_multiplier
+            m = math.sqrt(turns) / made.noise_multiplier
             assert gaussian_delta(float(found), m) <= made.delta * (1 + 1e-9)
             return
-        assert found.lower <= renyi_epsilon(q, made.noise_multiplier, made.steps, made.delta)
-        if made.steps == 1:  # exactly, in the order that leads
+        assert found.lower <= renyi_epsilon(q, made.noise_multiplier, turns, made.delta)
+        if turns == 1:  # exactly, in the order that leads
             inner = math.log1p(math.expm1(float(found)) / q)
             assert q * gaussian_delta(inner, 1 / made.noise_multiplier) <= made.delta * (1 + 1e-6)
 
@@ -107,6 +111,28 @@ class TestCost:
         assert made.event_between(3, 5).epochs == 1
         assert made.event_between(19, 21).epochs == 2
         assert made.event.epochs == 3
+
+    @given(plans(), st.data())
+    def test_of_correlated_noise_is_that_of_its_proof(self, made: TrainingPlan, data: st.DataObject) -> None:
+        """Any stretch of steps costs what `BandedNoise` says of it, by whatever coefficients."""
+        assume(made.bands > 1)
+        first = data.draw(st.integers(0, made.steps - 1))
+        last = data.draw(st.integers(first + 1, made.steps))
+        noise = BandedNoise((256, *[100] * (made.bands - 1)), made.steps)
+        event = noise.poisson_event if made.sampling == "poisson" else noise.passes_event
+        proved = event(made.noise_multiplier, made.n, made.batch, first=first, last=last)
+        charged = replace(made, noise="float", clipping="flat", quantile=None, loss_bound=None)
+        assert charged.event_between(first, last) == proved
+
+    def test_of_correlated_noise_is_more_at_the_same_noise_and_less_at_the_same_error(self) -> None:
+        """Decision 0034: plain DP-SGD at ε = 2, and eight bands with as much error on running sums."""
+        numbers = {"n": 60_000, "batch": 600, "max_grad_norm": 1.0, "delta": 1e-5, "steps": 1000}
+        plain = plan(**numbers, epsilon=2.0)
+        same = plan(**numbers, noise_multiplier=plain.noise_multiplier, bands=8)
+        assert same.epsilon().lower > plain.epsilon().upper
+        assert same.correlation is not None
+        less = plan(**numbers, noise_multiplier=plain.noise_multiplier / same.correlation.ratio, bands=8)
+        assert float(less.epsilon()) == pytest.approx(1.481, abs=5e-4)
 
     def test_discrete_noise_passes_for_gaussian_but_for_what_is_charged(self) -> None:
         """THEORY 3.5, with as many coordinates as may move by a whole step, where an example is replaced."""
@@ -159,6 +185,20 @@ class TestSolved:
         )
         assert more.epsilon().lower > 4.0
 
+    @pytest.mark.parametrize("sampling", ["poisson", "shuffle"])
+    def test_with_bands(self, sampling: str) -> None:
+        """Steps are whole turns, or whole passes; one more costs too much, and so does less noise."""
+        numbers = {**BASE, "sampling": sampling, "bands": 6}
+        turn = 6 if sampling == "poisson" else 20
+        made = plan(**numbers, epsilon=4.0, noise_multiplier=4.0)
+        assert made.steps % turn == 0
+        more = plan(**numbers, steps=made.steps + turn, noise_multiplier=4.0)
+        assert made.epsilon().upper <= 4.0 < more.epsilon().lower
+        solved = plan(**numbers, epsilon=4.0, steps=made.steps)
+        assert solved.noise_multiplier <= 4.0
+        less = plan(**numbers, noise_multiplier=solved.noise_multiplier * 0.999, steps=made.steps)
+        assert solved.epsilon().upper <= 4.0 < less.epsilon().lower
+
     @pytest.mark.parametrize(
         "two",
         [{}, {"epsilon": 1.0}, {"steps": 10}, {"epsilon": 1.0, "steps": 10, "noise_multiplier": 2.0}],
@@ -187,7 +227,8 @@ class TestNumbers:
             {"steps": True}, {"noise_multiplier": 0}, {"noise_multiplier": math.nan}, {"max_grad_norm": 0},
             {"max_grad_norm": math.inf}, {"delta": 0}, {"delta": 1}, {"sampling": "balls"}, {"clipping": "none"},
             {"noise": "none"}, {"quantile": 0.5}, {"clipping": "adaptive", "quantile": 1}, {"loss_bound": 0},
-            {"sampling": "shuffle", "steps": 30},
+            {"sampling": "shuffle", "steps": 30}, {"bands": 0}, {"bands": 2.0}, {"bands": 1025}, {"bands": 21},
+            {"bands": 21, "sampling": "shuffle"}, {"bands": 8, "steps": 7}, {"bands": 2, "steps": 10**6 + 1},
         ],
     )  # fmt: skip
     def test_out_of_range_are_refused(self, wrong: dict[str, object]) -> None:
@@ -218,6 +259,10 @@ def test_is_told_in_words() -> None:
     assert "ε = 1.10 at δ = 1e-05, for one example added or removed" in told
     assert "0.5-quantile" in told
     shuffled = str(plan(**BASE, steps=100, noise_multiplier=2.0, sampling="shuffle", noise="float"))
-    assert "5 passes" in shuffled
+    assert "5 passes over shuffled examples;" in shuffled
     assert "replaced by another" in shuffled
     assert "not covered" in shuffled
+    turns = str(plan(**BASE, steps=100, noise_multiplier=2.0, bands=4))
+    assert "4 groups take turns, and each example of a step's group is in it with probability 200/1,000" in turns
+    assert "correlated over 4 steps: running sums have 55 % of the error of independent noise" in turns
+    assert "always in one order" in str(plan(**BASE, steps=100, noise_multiplier=2.0, bands=4, sampling="shuffle"))

@@ -18,12 +18,10 @@ from torch import Tensor, nn
 
 from sitr.accounting import Event, Laplace
 from sitr.errors import AlreadyAnswered, AlreadySpent, BudgetExceeded, InvalidArgument, NotAllowed, UnknownName
-from sitr.learning import Run, attach
+from sitr.learning import Run, Views, attach
 from sitr.learning import run as run_module
 from sitr.ledger import Budget, Ledger
-from tests.learning.loops import N, attached, data, made, model_and_optimizer, trained
-
-FALSE_ALARM = 1e-9
+from tests.learning.loops import FALSE_ALARM, N, attached, data, made, model_and_optimizer, off_white, trained
 
 
 class Fixed:
@@ -630,6 +628,158 @@ class TestAdaptive:
             break
         for weight, total in zip(model.parameters(), wanted, strict=True):
             assert torch.allclose(weight.grad * N, total, atol=7 * 0.011 * 0.05 + 1e-6)
+
+
+class TestCorrelated:
+    @pytest.mark.statistical
+    @pytest.mark.parametrize("options", [{}, {"noise": "float"}, {"sampling": "shuffle"}, {"loss_bound": 1.0}])
+    def test_noise_over_steps_is_that_of_the_matrix(self, drawn: Any, options: dict[str, Any]) -> None:
+        """Gradients of empty draws are w = M⁻¹z: 24 steps of 182 weights, of four runs, which are side by side."""
+        drawn([])
+        columns = []
+        for _ in range(4):
+            steps: list[Tensor] = []
+            model, _ = model_and_optimizer(20)
+            run = attach(model, torch.optim.SGD(model.parameters(), lr=0.1), made(bands=4, steps=24, **options))
+            for step in run.steps(data(width=20)):
+                list(step)
+                steps.append(torch.cat([weight.grad.flatten() for weight in model.parameters()]))
+            columns.append(torch.stack(steps).double().numpy() * run.plan.batch / run.noise.scale)
+        assert run.plan.correlation is not None
+        limit, statistics = off_white(np.concatenate(columns, axis=1), run.plan.correlation.coefficients)
+        assert all(abs(one) < limit for one in statistics)
+        charged = run.plan.noise_multiplier * math.sqrt(run.plan.correlation.norm_squared)
+        assert 1 - 1e-12 <= run.noise.scale / charged < 1.04, "more where a loss is measured, and on the coarser grid"
+
+    @pytest.mark.parametrize("noise", ["exact", "float"])
+    def test_is_the_clipped_sum_over_the_expected_batch(self, drawn: Any, noise: str) -> None:
+        """As without bands; noise of the first step is larger by ‖m‖/m_0, and sums are rounded to a coarser grid."""
+        drawn([3, 1, 4])
+        x, y = data()
+        model, _ = model_and_optimizer()
+        wanted = clipped_sum(model, x[[3, 1, 4]], y[[3, 1, 4]], 0.3)
+        plan = made(noise_multiplier=0.01, max_grad_norm=0.3, noise=noise, bands=4)
+        run = attach(model, torch.optim.SGD(model.parameters(), lr=0.0), plan)
+        for step in run.steps((x, y)):
+            for inputs, labels in step:
+                step.backward(F.cross_entropy(model(inputs), labels, reduction="none"))
+            break
+        assert plan.correlation is not None
+        larger = math.sqrt(plan.correlation.norm_squared) / plan.correlation.coefficients[0]
+        for weight, total in zip(model.parameters(), wanted, strict=True):
+            assert weight.grad is not None
+            assert torch.allclose(weight.grad, total / 10, atol=7 * 0.01 * larger * 0.3 / 10 + 1e-5)
+
+    @pytest.mark.parametrize("sampling", ["poisson", "shuffle"])
+    def test_steps_that_the_noise_connects_have_no_example_in_common(self, sampling: str) -> None:
+        run = attached(made(steps=24, bands=4, sampling=sampling))
+        x, last = torch.arange(N).float()[:, None].repeat(1, 3), np.full(N, -24)
+        for number, step in enumerate(run.steps((x, data()[1]), microbatch=4)):
+            for inputs, labels in step:
+                places = inputs[:, 0].long().numpy()
+                assert (number - last[places] >= 4).all()
+                last[places] = number
+                step.backward(F.cross_entropy(run.model(inputs / N), labels, reduction="none"))
+        assert (last >= 0).sum() > N / 2
+
+    def test_goes_on_where_the_loop_was_left_between_steps_and_begins_anew_where_within(self, drawn: Any) -> None:
+        """A stream has no row for a step that was left, so that the rows of later ones would be nearer than bands."""
+        drawn(range(8))
+        run = attached(made(bands=3))
+
+        def go(steps: int, *, within: bool) -> None:
+            for step in run.steps(data(), microbatch=4):
+                for x, y in step:
+                    step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+                    if within and run.done == steps:
+                        return
+                if run.done == steps:
+                    return
+
+        go(2, within=False)
+        streams = dict(run.noise._streams)
+        assert len(streams) == 4
+        go(3, within=False)
+        assert all(run.noise._streams[name] is stream for name, stream in streams.items())
+        go(3, within=True)
+        assert (run.done, run.noise._streams) == (4, {})
+
+    def test_numbers_beside_gradients_cost_nothing_more(self, ledger: Ledger) -> None:
+        """Decision 0034: they are coordinates of a block, as they are of a step without bands."""
+        plan = made(bands=2, clipping="adaptive", loss_bound=2.0)
+        run = trained(charged(ledger, plan))
+        assert run.plan.event == made(bands=2).event
+        assert len(run.losses) == 6
+        assert run.norm != 1.0
+        assert float(run.spent().so_far) == float(made(bands=2).epsilon())
+
+
+class TestPeople:
+    """The unit is a person with several examples."""
+
+    def people(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of 40 people some have three examples, some two, and the last has none."""
+        return *data(100), torch.arange(100) % (N - 1)
+
+    def losses(self, model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="none").view(y.shape).mean(1)
+
+    def test_a_drawn_person_adds_one_clipped_gradient_of_the_mean_loss(self, drawn: Any) -> None:
+        """One has three examples, one two: six are each of them equally often. One has none, and adds nothing."""
+        drawn([3, 38, N - 1])
+        x, y, owners = self.people()
+        model, _ = model_and_optimizer()
+        wanted = [torch.zeros_like(weight) for weight in model.parameters()]
+        for person in (3, 38):
+            own = owners == person
+            found = torch.autograd.grad(F.cross_entropy(model(x[own]), y[own]), list(model.parameters()))
+            norm = math.sqrt(sum(float((part**2).sum()) for part in found))
+            wanted = [one + min(1, 0.3 / norm) * part for one, part in zip(wanted, found, strict=True)]
+        plan = made(noise_multiplier=0.01, max_grad_norm=0.3)
+        run = attach(Views(model), torch.optim.SGD(model.parameters(), lr=0.0), plan)
+        for step in run.steps((x, y), people=owners, each=6, microbatch=1):
+            for rows, labels in step:
+                assert rows.shape == (1, 6, 3)
+                step.backward(self.losses(run.model, rows, labels))
+            break
+        for weight, total in zip(model.parameters(), wanted, strict=True):
+            assert weight.grad is not None
+            assert torch.allclose(weight.grad, total / 10, atol=7 * 0.01 * 0.3 / 10 + 1e-6)
+
+    def test_a_person_moves_the_sum_by_the_bound_however_many_examples_there_are(
+        self, drawn: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Everybody is drawn; then all 21 examples of one are removed. Others have one, so that nothing is chosen."""
+        drawn(range(N))
+        x, y = data(N + 20)
+        owners = torch.cat([torch.arange(N), torch.full((20,), 7)])
+        found: list[dict[str, Tensor]] = []
+        noisy = run_module.StepNoise.on_sums
+
+        def seen(self: Any, sums: dict[str, Tensor]) -> dict[str, Tensor]:
+            found.append({name: one.clone() for name, one in sums.items()})
+            return noisy(self, sums)
+
+        monkeypatch.setattr(run_module.StepNoise, "on_sums", seen)
+        model, _ = model_and_optimizer()
+        for kept in (torch.ones(N + 20, dtype=torch.bool), owners != 7):
+            run = attach(Views(model), torch.optim.SGD(model.parameters(), lr=0.0), made(steps=1, batch=N))
+            for step in run.steps((100 * x[kept], y[kept]), people=owners[kept], each=5):
+                for rows, labels in step:
+                    step.backward(self.losses(run.model, rows, labels))
+        moved = sum(float(((found[0][name] - found[1][name]).double() ** 2).sum()) for name in found[0])
+        assert run.clipper.grid is not None
+        assert 0.1 < math.sqrt(moved) * run.clipper.grid <= 1 + 1e-5, "but for last bits of others (decision 0031)"
+
+    def test_owners_that_are_wrong_are_refused_before_anything_is_charged(self, ledger: Ledger) -> None:
+        x, y, owners = self.people()
+        run = charged(ledger)
+        for options in ({"people": owners[:-1]}, {"people": owners + 2}, {"each": 2}, {"people": owners, "each": 0}):
+            with pytest.raises(InvalidArgument):
+                run.steps((x, y), **options)
+        with pytest.raises(InvalidArgument, match="do not have n=40"):
+            run.steps((x, y))
+        assert ledger.spent("clinic").value == 0
 
 
 class TestLosses:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
 from sitr.learning.plan import plan
-from sitr.learning.sampling import PoissonSampler, ShuffledSampler, microbatches, sampler_of
+from sitr.learning.sampling import PoissonSampler, ShuffledSampler, TurnSampler, microbatches, sampler_of
 from sitr.mechanisms.randomness import SYSTEM, Seeded
 from sitr.mechanisms.samplers.draws import included
 
@@ -83,6 +83,66 @@ def test_draws_do_not_follow_the_seed_of_torch() -> None:
     assert found[0] != found[1]
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("rate", [Fraction(3, 50), Fraction(1, 3), Fraction(9, 10)])
+def test_in_turns_each_example_has_its_chance_in_its_group_and_none_elsewhere(rate: Fraction) -> None:
+    """Four groups of fifty. Outside of its turns nobody is drawn; in them each has the chance q, by itself.
+
+    Three tests share the false alarm, as above: of an example's turns, of pairs within a step, and of pairs of turns.
+    """
+    sampler, groups, q, each = TurnSampler(N, rate, groups=4, seed=11), 4, float(rate), FALSE_ALARM / 6
+    inside = np.zeros((STEPS, N))
+    for step in range(STEPS):
+        inside[step, sampler.draw(step)] = 1
+    turn = inside.reshape(-1, groups, N).sum(0)
+    of = turn.argmax(0)
+    assert (np.sort(turn, axis=0)[:-1] == 0).all(), "drawn in the turn of one group only"
+    assert np.bincount(of).tolist() == [N // groups] * groups
+    apart = np.stack([inside[group::groups, of == group] for group in range(groups)])  # group, turn, example
+    times = apart.shape[1]
+    spread = ((apart.sum(1) - times * q) ** 2).sum() / (times * q * (1 - q))
+    assert chi2.ppf(each, N) < spread < chi2.isf(each, N)
+    for both in (apart[..., 0::2] * apart[..., 1::2], apart[:, 0::2] * apart[:, 1::2]):
+        off = (both.mean() - q**2) / math.sqrt(q**2 * (1 - q**2) / both.size)
+        assert abs(off) < norm.isf(each)
+
+
+@pytest.mark.statistical
+def test_groups_are_random() -> None:
+    """Of 4,000 seeds, so that nobody's group says where they are: each place is in each of four groups equally often.
+
+    Group sizes are fixed, so the counts of one group over N places are a little less spread than χ² with N degrees.
+    """
+    found = np.zeros((4, N))
+    for seed in range(STEPS):
+        sampler = TurnSampler(N, Fraction(1), groups=4, seed=seed)
+        for group in range(4):
+            found[group, sampler.draw(group)] += 1
+    assert (found.sum(0) == STEPS).all()
+    spread = ((found - STEPS / 4) ** 2).sum(1) / (STEPS * 3 / 16)
+    assert (spread < chi2.isf(FALSE_ALARM / 4, N)).all()
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 8), st.sampled_from(["poisson", "shuffle"]), st.data())
+def test_with_bands_nobody_is_in_two_steps_that_the_noise_connects(
+    n: int, batch: int, bands: int, sampling: str, data: st.DataObject
+) -> None:
+    """Also where a run is resumed, with a sampler of its own, at any step: turns and places go on by its number."""
+    batch = min(batch, n)
+    bands, whole = min(bands, n // batch), -(-n // batch)
+    made = plan(
+        n=n, batch=batch, max_grad_norm=1.0, delta=1e-5, steps=8 * whole, noise_multiplier=1.0,
+        sampling=sampling, bands=bands,
+    )  # fmt: skip
+    samplers = [sampler_of(made, order=7) for _ in range(2)]
+    resumed = data.draw(st.integers(0, made.steps))
+    last = np.full(n, -made.steps)
+    for step in range(made.steps if bands > 1 else 0):
+        drawn = samplers[step >= resumed].draw(step)
+        assert (step - last[drawn] >= bands).all()
+        last[drawn] = step
+
+
 def test_draws_may_be_empty_and_everyone() -> None:
     assert PoissonSampler(0, Fraction(1, 2)).draw(0).size == 0
     assert PoissonSampler(10, Fraction(0)).draw(0).size == 0
@@ -98,9 +158,11 @@ def test_a_pass_has_each_example_once(n: int, batch: int, seed: int) -> None:
     assert sampler.draw(0).tolist() == ShuffledSampler(n, min(batch, n), seed).draw(0).tolist()
 
 
-def test_passes_have_orders_of_their_own() -> None:
+def test_passes_have_orders_of_their_own_or_all_one() -> None:
     sampler = ShuffledSampler(100, 100, 7)
     assert sampler.draw(0).tolist() != sampler.draw(1).tolist()
+    same = ShuffledSampler(100, 25, 7, same=True)
+    assert [same.draw(step).tolist() for step in range(4)] == [same.draw(step).tolist() for step in range(4, 8)]
 
 
 @given(st.integers(0, 50), st.none() | st.integers(1, 60))

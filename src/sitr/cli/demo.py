@@ -1,4 +1,4 @@
-"""`sitr demo`: a clinic that is asked and refuses, then the composition story; files and figures are left behind."""
+"""`sitr demo`: a clinic that is asked and refuses, a network that learns, the composition story and its figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..display import rounded_down, rounded_up
-from . import clinic
+from . import clinic, digits
 from .figures import draw, folder_option
 from .output import as_json, print_json
 
@@ -43,22 +43,24 @@ class Scene:
     rows: tuple[Row, ...]
 
 
-@click.command(short_help="Ask a small made-up clinic, and draw how loss adds up.")
+@click.command(short_help="Ask a made-up clinic, train a model, and draw how loss adds up.")
 @folder_option
 @click.option("--story", is_flag=True, help="Only how privacy loss adds up; no database is made.")
 @as_json
 def demo(folder: Path, story: bool, as_json: bool) -> None:
-    """Ask a small clinic, tell how privacy loss adds up, and leave the files and figures behind."""
+    """Ask a small clinic, train a model, tell how privacy loss adds up, and leave the files and figures behind."""
     told = None if story else _visited(folder)
+    lesson = None if story else digits.learn()
     if told is not None and not as_json:
         clinic.tell(_console(), told)
+        digits.tell(_console(), lesson)
     scenes = [_one_release(), _hundred_releases(), _training(), _several_guarantees(), _filter()]
     if not as_json:
         _tell(scenes)
     written = draw(folder)
     if as_json:
         about = {"scenes": [_record(scene) for scene in scenes], "figures": [str(path) for path in written]}
-        print_json(about | ({} if told is None else {"clinic": clinic.record(told)}))
+        print_json(about | ({} if told is None else {"clinic": clinic.record(told), "digits": digits.record(lesson)}))
         return
     click.echo(f"{len(written)} files are in {folder}: open an .svg, or read its numbers in the .csv beside it.")
     if told is not None:

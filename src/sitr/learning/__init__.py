@@ -19,10 +19,12 @@ from .plan import TrainingPlan, plan
 if TYPE_CHECKING:
     from .replacement import fix
     from .run import Run, Step, attach
+    from .views import Views
 
-__all__ = ["Run", "Step", "TrainingPlan", "attach", "fix", "plan"]
+__all__ = ["Run", "Step", "TrainingPlan", "Views", "attach", "fix", "plan"]
 
-LATER = {"Run": "run", "Step": "run", "attach": "run", "fix": "replacement"}  # what needs PyTorch, and where it is
+# What needs PyTorch, and where it is.
+LATER = {"Run": "run", "Step": "run", "Views": "views", "attach": "run", "fix": "replacement"}
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ from torch.optim import Optimizer
 from ..errors import InvalidArgument, InvalidRecord
 from ..ledger.disk import owner_only, sync_folder
 from .account import Paid, Span
+from .average import Average
 from .plan import TrainingPlan
 
 VERSION = "1"
@@ -105,7 +106,14 @@ class Checkpoint:
                 ) from None
             yield
 
-    def write(self, model: nn.Module, optimizer: Optimizer, plan: TrainingPlan, position: Position) -> None:
+    def write(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        plan: TrainingPlan,
+        position: Position,
+        average: Average | None = None,
+    ) -> None:
         """Replace the file by one of this moment, on the disk before this returns.
 
         Raises:
@@ -113,13 +121,16 @@ class Checkpoint:
         """
         tensors = {f"model.{name}": one for name, one in _model_state(model).items()}
         groups, values = _optimizer_state(optimizer, tensors)
-        about = {
+        about: dict[str, Any] = {
             "plan": plan.to_dict(),
             "position": position.to_dict(),
             "structure": structure_of(model, optimizer),
             "groups": groups,
             "values": values,
         }
+        if average is not None:
+            tensors |= {f"average.{name}": one for name, one in average.values.items()}
+            about["average"] = average.decay
         # Tied weights share memory, which the format does not hold.
         apart = {name: one.detach().cpu().contiguous().clone() for name, one in tensors.items()}
         content = save(apart, metadata={"sitr": json.dumps(about), "version": VERSION})
@@ -139,12 +150,15 @@ class Checkpoint:
         """
         return Position.from_dict(self._content(tensors=False)[1]["position"]) if self.exists else None
 
-    def read(self, model: nn.Module, optimizer: Optimizer, plan: TrainingPlan) -> Position:
-        """Bring model and optimizer to where the run was, and return its position.
+    def read(
+        self, model: nn.Module, optimizer: Optimizer, plan: TrainingPlan, average: Average | None = None
+    ) -> Position:
+        """Bring model, optimizer and average to where the run was, and return its position.
 
         Raises:
             InvalidRecord: The file is no checkpoint, or of a later version.
-            InvalidArgument: It is of another plan, or of a model or an optimizer of another structure.
+            InvalidArgument: It is of another plan, of a model or an optimizer of another structure, or of another
+                average.
         """
         tensors, about = self._content()
         if about["plan"] != plan.to_dict():
@@ -159,12 +173,20 @@ class Checkpoint:
                 why="layers, shapes, types or which weights are trained differ from those of the run.",
                 do="make the model and the optimizer as they were when the run began.",
             )
+        if about.get("average") != (average.decay if average else None):
+            raise InvalidArgument(
+                f"{str(self.path)!r} has average={about.get('average')!r}, and the run has another.",
+                why="an average cannot be begun, or changed, where the steps behind are not there any more.",
+                do="attach the run with the average that it was begun with.",
+            )
         model.load_state_dict({name.removeprefix("model."): tensors[name] for name in tensors if name[:6] == "model."})
         state: dict[int, dict[str, Any]] = {}
         for name, value in {**about["values"], **tensors}.items():
             if name.startswith("optimizer."):
                 _, index, key = name.split(".", 2)
                 state.setdefault(int(index), {})[key] = value
+        if average is not None:
+            average.load({name.removeprefix("average."): tensors[name] for name in tensors if name[:8] == "average."})
         optimizer.load_state_dict({"state": state, "param_groups": [_from_json(group) for group in about["groups"]]})
         return Position.from_dict(about["position"])
 

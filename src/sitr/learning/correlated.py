@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.signal import lfilter
 
 from .. import _validate
 from ..accounting import Event, Gaussian, PoissonSampled, ShuffledEpochs
@@ -334,4 +333,6 @@ def _logarithm_and_gradient(free: Floats, steps: int) -> tuple[float, Floats]:
 
 def _inverse(shape: Floats, column: Floats) -> Floats:
     """C⁻¹ times a column."""
+    from scipy.signal import lfilter  # which takes longer to load than all of the rest: plans without bands need none
+
     return np.asarray(lfilter([1.0], shape, column), np.float64)

@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
+from .. import _validate
 from ..errors import InvalidArgument
+from ..mechanisms.randomness import EXPANDED, Source, words
+from .watch import replaced
 
 Integers = NDArray[np.int64]
+MOST_EACH = 10**6
 
 
 class Examples:
@@ -42,9 +46,75 @@ class Examples:
                 do="make the plan for these data, or pass the data that it was made for.",
             )
 
+    def held(self, places: Integers) -> Integers:
+        """Return those of some places at which there is something."""
+        return places
+
     def at(self, places: Integers) -> Any:
         """Return the examples at some places, as one batch."""
         return self._at(places)
+
+
+class PeoplesExamples(Examples):
+    """Data of people who have several examples each: a place is a person, and holds `each` of that person's examples.
+
+    Args:
+        data: The examples, as `Examples` takes them.
+        people: The number of its owner for each example, from 0 on.
+        n: How many people there are.
+        each: How many examples of a person are taken at once: some of them at random; or all of them, and some twice,
+            where there are fewer.
+        source: Of bits.
+
+    Raises:
+        InvalidArgument: There is not one owner for each example, or their numbers are not those of n people.
+
+    Privacy: what stands at a person's place depends on that person's examples, and on random numbers that are
+    independent of everything else. Adding a person with all examples adds one row, and changes no other.
+
+    Example:
+        >>> examples = PeoplesExamples(torch.arange(5.0), people=[1, 0, 1, 1, 3], n=4, each=2)
+        >>> places = examples.held(np.arange(4))
+        >>> places, examples.at(places).shape
+        (array([0, 1, 3]), torch.Size([3, 2]))
+    """
+
+    def __init__(self, data: Any, people: Any, n: int, each: int, source: Source = EXPANDED) -> None:
+        self._at, lengths = _reader(data)
+        owners = np.asarray(people)
+        if owners.ndim != 1 or owners.dtype.kind not in "iu" or any(length != len(owners) for length in lengths):
+            raise InvalidArgument(
+                "people does not have one whole number for each example.",
+                why="each example counts for its owner.",
+                do="pass an array with the number of each example's owner, from 0 to n - 1.",
+            )
+        if owners.size and not (owners.min() >= 0 and owners.max() < n):
+            raise InvalidArgument(
+                f"people has numbers that are not of n={n} people, of whom the plan speaks.",
+                why="n is public, and the chance of a person to be drawn follows from it.",
+                do="number people from 0 to n - 1.",
+            )
+        self._each, self._source = _validate.integer("each", each, 1, MOST_EACH), source
+        self._sorted = np.argsort(owners, kind="stable")
+        self._counts = np.bincount(owners.astype(np.int64), minlength=n)
+        self._ends = np.cumsum(self._counts)
+
+    def held(self, places: Integers) -> Integers:
+        """Return those of some people who have examples."""
+        return places[self._counts[places] > 0]
+
+    def at(self, places: Integers) -> Any:
+        """Return examples of some people, as one batch of shape (people, each, ...)."""
+        chosen = np.concatenate([np.empty(0, np.int64), *map(self._chosen, places.tolist())])
+        shape = (len(places), self._each)
+        return replaced(self._at(chosen), lambda one: one.unflatten(0, shape))
+
+    def _chosen(self, person: int) -> Integers:
+        """The examples of a person in a random order, from the beginning again where there are too few."""
+        count, end = int(self._counts[person]), int(self._ends[person])
+        own = self._sorted[end - count : end]
+        order = np.argsort(words(self._source, 64, count), kind="stable")
+        return own[order[np.arange(self._each) % count]]
 
 
 def _reader(data: Any) -> tuple[Callable[[Integers], Any], list[int]]:

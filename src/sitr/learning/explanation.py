@@ -119,6 +119,8 @@ def run_explained(run: Run) -> str:
     told = [run.plan.explain(), f"Weights  {size:,} in {counted(len(weights), 'tensor')}, clipped {how}"]
     longest = max(map(len, weights))
     told += [f"  {name:<{longest}}  {'×'.join(map(str, one.shape)) or '1'}" for name, one in weights.items()]
+    if run.average is not None:
+        told.append(f"Average  of the weights is kept, {run.average.decay:g} of it at each step; it costs nothing.")
     if run.account is None:
         told.append("Ledger   none: the run is not charged, and no budget is kept by it.")
     else:

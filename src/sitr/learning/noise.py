@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from ..errors import InvalidArgument
 from ..mechanisms.floats import device_key, float_normals
 from ..mechanisms.randomness import EXPANDED, Source
 from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussian
+from .correlated import Stream
 from .plan import LEAST_SCALE, MOST_CELLS, SMOOTHING, TrainingPlan
 
 CELLS = 1024  # grid steps of one example in a number that is measured beside gradients
@@ -29,11 +31,16 @@ class StepNoise:
         sensitivity: How far, in ℓ2, one example moves the sum of gradients: proved by what clips them.
         grid: The step of the grid that exact sums are counted in; None where sums are floats.
         source: Of bits.
+        size: How many numbers the sums have in all: what correlated noise on a grid has to know.
 
     Privacy: on a grid, discrete Gaussian noise of variance (σK)² + 4, K the sensitivity in grid steps: it passes for
     Gaussian noise of multiplier σ, but for a chance of 1e-50 over all coordinates that one example moves (THEORY 3.5).
     Float noise is that of `float_noise_like`. Noise is independent over numbers, tensors and steps, and follows no
     seed of torch.
+
+    Where the plan has bands, that is the noise z of decision 0034, with √(Σ m_i²) K for K, and what is added to a sum
+    is w = M⁻¹z, a `Stream` for each tensor. As limits on K hold for √(Σ m_i²) K, sums are rounded to a coarser grid
+    first: by that one example moves each number by less than a step more, so K grows by √size.
 
     Example:
         >>> from sitr.learning.plan import plan
@@ -49,6 +56,8 @@ class StepNoise:
     sensitivity: float
     grid: float | None
     source: Source = EXPANDED
+    size: int = 1
+    _streams: dict[str, Stream] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
@@ -56,60 +65,140 @@ class StepNoise:
         if (self.grid is None) != (self.plan.noise == "float"):
             raise InvalidArgument(f"the plan has noise={self.plan.noise!r}, and sums are not of that kind.")
         if self.grid is not None:
-            cells, scale = Fraction(self.sensitivity) / Fraction(self.grid), math.sqrt(self.variance)
-            if cells > MOST_CELLS or not LEAST_SCALE <= scale <= LARGEST_SIGMA:
+            scale = math.sqrt(self.variance)
+            if self.cells > self._most_cells or scale < LEAST_SCALE:
                 raise InvalidArgument(
                     f"the noise would be {scale:.3g} steps of the grid, outside [{LEAST_SCALE:g}, {LARGEST_SIGMA:g}].",
                     do='choose another noise_multiplier, or noise="float".',
                 )
 
-    @property
-    def variance(self) -> Variance:
-        """Of exact noise on gradients, in squared steps of the grid."""
+    @cached_property
+    def norm_squared(self) -> int:
+        """Σ m_i² of correlated noise: how much further a step moves what is released; 1 where it is independent."""
+        return self.plan.correlation.norm_squared if self.plan.correlation else 1
+
+    @cached_property
+    def coarser(self) -> int:
+        """How many steps of the grid of the sums make one of the grid that noise is on: as few as there is room for.
+
+        Raises:
+            InvalidArgument: Rounding to such a grid would cost half as much noise again.
+        """
+        if self.plan.correlation is None or self.grid is None or self._cells(1) <= self._most_cells:
+            return 1
+        left = self._most_cells - self._rounding
+        if left < 2 * self._rounding:
+            raise InvalidArgument(
+                f"exact noise that is correlated over {self.plan.bands} steps has no room for so many weights.",
+                why="their sums would have to be rounded to a grid that takes half as much noise again.",
+                do='use noise="float", fewer bands or less noise.',
+            )
+        return math.ceil(self._cells(1) / left)
+
+    @cached_property
+    def cells(self) -> Fraction:
+        """How far, in ℓ2 and in steps of the grid that noise is on, one example moves the sum of a step."""
+        return self._cells(self.coarser)
+
+    def _cells(self, coarser: int) -> Fraction:
         assert self.grid is not None
-        return discrete_variance(self.plan.gradient_multiplier, Fraction(self.sensitivity) / Fraction(self.grid))
+        return Fraction(self.sensitivity) / Fraction(self.grid) / coarser + (self._rounding if coarser > 1 else 0)
+
+    @property
+    def _rounding(self) -> int:
+        """√size, rounded up: how far sums move beside their own movement, as each number goes less than a step more."""
+        return math.isqrt(self.size - 1) + 1
+
+    @property
+    def _most_cells(self) -> int:
+        """How many `cells` there may be, so that noise passes for Gaussian (`test_plan`), and can be drawn."""
+        drawn = (Fraction(LARGEST_SIGMA) ** 2 - Fraction(SMOOTHING) - 1) / Fraction(self.plan.gradient_multiplier) ** 2
+        return math.isqrt(math.floor(min(Fraction(MOST_CELLS) ** 2, drawn) / self.norm_squared))
+
+    @cached_property
+    def variance(self) -> Variance:
+        """Of exact noise on gradients, in squared steps of the grid that it is on; before it is correlated."""
+        return discrete_variance(self.plan.gradient_multiplier, self.cells, self.norm_squared)
 
     @property
     def scale(self) -> float:
-        """The standard deviation of the noise on each number of a sum, in its own units."""
+        """The standard deviation of the noise on each number of a sum, in its own units; before it is correlated."""
         if self.grid is None:
-            return self.plan.gradient_multiplier * self.sensitivity
-        return math.sqrt(self.variance) * self.grid
+            return self.plan.gradient_multiplier * self.sensitivity * math.sqrt(self.norm_squared)
+        return math.sqrt(self.variance) * self.grid * self.coarser
 
     def on_sums(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return sums with noise, in the units of gradients and at least in fp32."""
-        if self.grid is None:
+        """Return sums with noise, in the units of gradients and at least in fp32; of a run, once for each step."""
+        if self.coarser > 1 and sum(total.numel() for total in sums.values()) > self.size:
+            raise InvalidArgument(f"the sums have more than size={self.size} numbers, for which the noise is enough.")
+        if self.grid is None and self.plan.correlation is None:
             return self._on_floats(sums)
-        return {name: self._on_sum(total) for name, total in sums.items()}
+        return {name: self._on_sum(name, total) for name, total in sums.items()}
+
+    def forget(self) -> None:
+        """Begin anew with noise that goes together with none before: a step was left out.
+
+        Privacy: groups and passes keep an example's steps so far apart as steps are numbered. If the rows of a stream
+        went on behind a step that has none, they would be nearer.
+        """
+        self._streams.clear()
 
     def _on_floats(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Add float noise: one draw for all sums that a device has in one type, as a GPU is slow to be asked often."""
         alike: dict[tuple[torch.device, torch.dtype], list[str]] = {}
         for name, total in sums.items():
-            if not total.dtype.is_floating_point or total.dtype.itemsize < 4:
-                raise InvalidArgument(f"gradients were summed in {total.dtype}, which holds less than fp32.")
+            _refuse_short(total)
             alike.setdefault((total.device, total.dtype), []).append(name)
         found: dict[str, Tensor] = {}
         for (device, dtype), names in alike.items():
             totals = [sums[name] for name in names]
             sizes = [total.numel() for total in totals]
-            drawn = float_noise_like(torch.empty(sum(sizes), dtype=dtype, device=device), self.source).mul_(self.scale)
+            drawn = self._drawn(torch.empty(sum(sizes), dtype=dtype, device=device))
             parts = [part.view_as(total) for part, total in zip(drawn.split(sizes), totals, strict=True)]
             torch._foreach_add_(parts, totals)
             found |= dict(zip(names, parts, strict=True))
         return {name: found[name] for name in sums}
 
-    def _on_sum(self, total: Tensor) -> Tensor:
-        assert self.grid is not None
+    def _on_sum(self, name: str, total: Tensor) -> Tensor:
+        if self.grid is None:
+            _refuse_short(total)
+            return total + self._noise(name, total)
         if total.dtype != torch.int64:
             raise InvalidArgument(f"exact sums are whole numbers, and these are {total.dtype}.")
-        drawn = discrete_gaussian(self.variance, total.numel(), self.source)
-        return (total + torch.from_numpy(drawn).view(total.shape).to(total.device)).double().mul_(self.grid)
+        if self.coarser > 1:
+            total = torch.floor_divide(total + self.coarser // 2, self.coarser)
+        return (total + self._noise(name, total)).double().mul_(self.grid * self.coarser)
+
+    def _noise(self, name: str, total: Tensor) -> Tensor:
+        """Noise on the sum of one tensor, in its numbers."""
+        if self.plan.correlation is None:
+            return self._drawn(total)
+        if name not in self._streams:
+            like = total.new_zeros(()).expand(total.shape)  # nothing of a sum is kept
+            self._streams[name] = Stream(self.plan.correlation, self._draws(like))
+        noise: Tensor = next(self._streams[name])
+        return noise
+
+    def _draws(self, like: Tensor) -> Iterator[Tensor]:
+        while True:
+            yield self._drawn(like)
+
+    def _drawn(self, like: Tensor) -> Tensor:
+        """Independent noise, as many numbers as a tensor has."""
+        if self.grid is None:
+            return float_noise_like(like, self.source) * self.scale
+        drawn = discrete_gaussian(self.variance, like.numel(), self.source)
+        return torch.from_numpy(drawn).view(like.shape).to(like.device)
 
     def on_number(self, cells: int) -> float:
         """Return a number that is measured beside gradients, of 1024 grid steps an example, with noise, in examples."""
         variance = discrete_variance(self.plan.beside_multiplier, Fraction(CELLS))
         return (cells + int(discrete_gaussian(variance, 1, self.source)[0])) / CELLS
+
+
+def _refuse_short(total: Tensor) -> None:
+    if not total.dtype.is_floating_point or total.dtype.itemsize < 4:
+        raise InvalidArgument(f"gradients were summed in {total.dtype}, which holds less than fp32.")
 
 
 def float_noise_like(total: Tensor, source: Source) -> Tensor:
@@ -131,14 +220,19 @@ def float_noise_like(total: Tensor, source: Source) -> Tensor:
     return torch.randn(total.shape, generator=generator, device=total.device, dtype=kind)
 
 
-def discrete_variance(multiplier: float, cells: Fraction) -> Variance:
+def discrete_variance(multiplier: float, cells: Fraction, norm_squared: int = 1) -> Variance:
     """Return the variance of discrete noise that passes for a Gaussian's of (multiplier × cells)² (THEORY 3.5).
 
+    Args:
+        multiplier: Noise over sensitivity.
+        cells: The sensitivity of a sum, in grid steps.
+        norm_squared: By how much the square of that grows where sums are in the release several times.
+
     Example:
-        >>> discrete_variance(2.0, Fraction(50))
-        Fraction(10004, 1)
+        >>> discrete_variance(2.0, Fraction(50)), discrete_variance(2.0, Fraction(50), norm_squared=5)
+        (Fraction(10004, 1), Fraction(50004, 1))
     """
-    exact = (Fraction(multiplier) * cells) ** 2 + Fraction(SMOOTHING)
+    exact = (Fraction(multiplier) * cells) ** 2 * norm_squared + Fraction(SMOOTHING)
     return Variance(Fraction(math.ceil(exact * 2**20), 2**20))
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 from .. import _validate
@@ -23,6 +24,8 @@ from ..accounting import (
 from ..display import counted, rounded_up, scientific
 from ..errors import InvalidArgument, InvalidRecord
 from ..units import Adjacency
+from .correlated import MOST_BANDS, BandedNoise
+from .correlated import MOST_STEPS as MOST_CORRELATED_STEPS
 
 Sampling = Literal["poisson", "shuffle"]
 Clipping = Literal["flat", "per_layer", "automatic", "adaptive"]
@@ -63,10 +66,12 @@ class TrainingPlan:
         noise: "exact" or "float".
         quantile: Which part of the gradients adaptive clipping leaves as they are.
         loss_bound: Up to what each loss is measured privately; None where losses are not measured.
+        bands: Over how many steps the noise is correlated; 1 is independent noise.
 
     Privacy: `event` is what the whole run costs. Each step is the Gaussian mechanism on a sum that one example moves by
     at most `max_grad_norm` (THEORY 7.1). Discrete noise passes for a Gaussian with less variance, but for a chance of
-    1e-50 a step (THEORY 3.5).
+    1e-50 a step (THEORY 3.5). Correlated noise is that of `BandedNoise`: an example that was in a step is out of the
+    `bands - 1` that follow (decision 0034).
 
     Example:
         >>> made = plan(n=60_000, batch=256, max_grad_norm=1.0, delta=1e-5, steps=14_062, noise_multiplier=1.1)
@@ -85,6 +90,7 @@ class TrainingPlan:
     noise: Noise = "exact"
     quantile: float | None = None
     loss_bound: float | None = None
+    bands: int = 1
 
     def __post_init__(self) -> None:
         n = _validate.integer("n", self.n, 1, MOST_EXAMPLES)
@@ -98,6 +104,7 @@ class TrainingPlan:
             "sampling": _validate.choice("sampling", self.sampling, SAMPLINGS),
             "clipping": _validate.choice("clipping", self.clipping, CLIPPINGS),
             "noise": _validate.choice("noise", self.noise, NOISES),
+            "bands": _validate.integer("bands", self.bands, 1, MOST_BANDS),
         }
         if self.clipping == "adaptive":
             share = _validate.real("quantile", self.quantile, 0, 1, open_low=True, open_high=True)
@@ -114,11 +121,38 @@ class TrainingPlan:
                 why="what a shuffled pass costs is known for whole passes.",
                 do=f"pass steps={self.steps_per_epoch * max(round(self.steps / self.steps_per_epoch), 1)}.",
             )
+        if self.bands > 1:
+            self._check_bands()
+
+    def _check_bands(self) -> None:
+        """Refuse correlations under which an example could be in two steps that the noise connects."""
+        _validate.integer("steps", self.steps, self.bands, MOST_CORRELATED_STEPS)
+        batches = self.n // self.batch if self.sampling == "poisson" else self.steps_per_epoch
+        if self.bands > batches:
+            raise InvalidArgument(
+                f"bands={self.bands} are more than the {batches:,} batches that all examples make.",
+                why="who was in a step is out of all that its noise is correlated with, so others have to be left.",
+                do=f"pass bands={batches} at most, or smaller batches.",
+            )
 
     @property
     def rate(self) -> Fraction:
-        """The chance of an example to be in a step of Poisson sampling: exactly batch/n."""
-        return Fraction(self.batch, self.n)
+        """The chance of an example to be in a step of Poisson sampling, where it is the turn of its group.
+
+        With one band there is one group: exactly batch/n.
+        """
+        return Fraction(self.batch * self.bands, self.n)
+
+    @property
+    def correlation(self) -> BandedNoise | None:
+        """How the noise is correlated over steps; None where it is independent.
+
+        Example:
+            >>> made = plan(n=100, batch=10, max_grad_norm=1.0, delta=1e-5, steps=50, noise_multiplier=4.0, bands=3)
+            >>> made.correlation
+            BandedNoise(coefficients=(256, 175, 142), steps=50)
+        """
+        return _best_noise(self.bands, self.steps) if self.bands > 1 else None
 
     @property
     def steps_per_epoch(self) -> int:
@@ -140,7 +174,9 @@ class TrainingPlan:
 
         Privacy: Poisson draws of different steps are independent, so steps compose (THEORY 2.7, 4.5). Of a shuffled
         pass, however few of its steps are made, an example is in one at most, and moves the sum by twice the norm where
-        it is replaced (THEORY 1.1, 4.9).
+        it is replaced (THEORY 1.1, 4.9). With correlated noise a step moves what is released in a block of rows of its
+        own, as far as one release of this noise: an example has as many as its group has turns, and in passes of one
+        order as many as fit a whole pass apart (decision 0034).
 
         Example:
             >>> made = plan(n=100, batch=10, max_grad_norm=1.0, delta=1e-5, steps=50, noise_multiplier=4.0)
@@ -150,7 +186,9 @@ class TrainingPlan:
         first = _validate.integer("first", first, 0, self.steps)
         last = _validate.integer("last", last, first + 1, self.steps)
         if self.sampling == "poisson":
-            return self._step_event() * (last - first)
+            return self._step_event() * -(-(last - first) // self.bands)
+        if self.bands > 1:
+            return ShuffledEpochs(self._step_event(), -(-(last - first) // self.steps_per_epoch))
         return ShuffledEpochs(self._step_event(), -(-last // self.steps_per_epoch) - first // self.steps_per_epoch)
 
     def _step_event(self) -> Event:
@@ -218,6 +256,9 @@ class TrainingPlan:
             "float": "floating-point numbers; their last digits, and who may guess the generator, are not covered",
         }
         times = f"{self.gradient_multiplier:.4g} × {norm} on each sum of gradients"
+        if self.correlation is not None:
+            kept = f"{100 * self.correlation.ratio:.0f} % of the error of independent noise"
+            times += f", correlated over {self.bands} steps: running sums have {kept}"
         told = {
             "Data": f"{counted(self.n, 'example')}, a public number",
             "Steps": f"{self.steps:,}, on batches of {self.batch:,} {self._drawn_how()}",
@@ -232,10 +273,16 @@ class TrainingPlan:
         return told
 
     def _drawn_how(self) -> str:
+        if self.sampling == "poisson" and self.bands > 1:
+            return (
+                f"on average: {self.bands} groups take turns, and each example of a step's group is in it with "
+                f"probability {self.batch * self.bands:,}/{self.n:,}, by itself"
+            )
         if self.sampling == "poisson":
             return f"on average: each example is in a step with probability {self.batch:,}/{self.n:,}, by itself"
         passes = counted(self.steps // self.steps_per_epoch, "pass").replace("passs", "passes")
-        return f"in {passes} over shuffled examples; no amplification is claimed"
+        order = "shuffled examples, always in one order" if self.bands > 1 else "shuffled examples"
+        return f"in {passes} over {order}; no amplification is claimed"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON holds it.
@@ -308,6 +355,7 @@ def plan(
     noise: Noise = "exact",
     quantile: float | None = None,
     loss_bound: float | None = None,
+    bands: int = 1,
 ) -> TrainingPlan:
     """Return a plan; of `epsilon`, `steps` and `noise_multiplier` one is left out, and solved.
 
@@ -327,6 +375,10 @@ def plan(
             it does not cover.
         quantile: Which part of the gradients adaptive clipping leaves as they are; one half unless told.
         loss_bound: Measure the mean loss of each step privately, of losses up to this bound.
+        bands: Correlate the noise of so many steps, so that each takes back a part of what those before it added. An
+            example that was in a step is out of the `bands - 1` that follow: groups take turns, each drawn from with
+            the chance bands·batch/n, or all passes are in one order. At small ε few bands are best, at ε = 2 or more
+            about eight; decision 0034 has a table.
 
     Raises:
         InvalidArgument: Not exactly one of the three is left out; or a number is out of range.
@@ -355,7 +407,7 @@ def plan(
     drawn = TrainingPlan(
         n=n,
         batch=batch,
-        steps=_whole_epoch(n, batch, sampling) if steps is None else steps,
+        steps=_least_steps(n, batch, sampling, bands) if steps is None else steps,
         max_grad_norm=max_grad_norm,
         noise_multiplier=1.0 if noise_multiplier is None else noise_multiplier,
         delta=delta,
@@ -364,6 +416,7 @@ def plan(
         noise=noise,
         quantile=quantile,
         loss_bound=loss_bound,
+        bands=bands,
     )
     if steps is None:
         return replace(drawn, steps=_most_steps(drawn, epsilon))
@@ -383,10 +436,16 @@ def at_least(rate: Fraction) -> float:
     return near if Fraction(near) >= rate else math.nextafter(near, 1.0)
 
 
-def _whole_epoch(n: Any, batch: Any, sampling: str) -> int:
-    """A number of steps that such a plan may have, before they are solved; what is wrong is refused by the plan."""
-    whole = sampling == "shuffle" and type(n) is type(batch) is int and batch > 0
-    return -(-n // batch) if whole else 1
+@lru_cache(maxsize=8)
+def _best_noise(bands: int, steps: int) -> BandedNoise:
+    return BandedNoise.best(bands, steps)
+
+
+def _least_steps(n: Any, batch: Any, sampling: str, bands: Any) -> int:
+    """The steps in which an example may be once, before they are solved; what is wrong is refused by the plan."""
+    if sampling == "shuffle":
+        return -(-n // batch) if type(n) is type(batch) is int and batch > 0 else 1
+    return bands if type(bands) is int and bands > 0 else 1
 
 
 def _most_steps(drawn: TrainingPlan, epsilon: float | None) -> int:
@@ -394,7 +453,8 @@ def _most_steps(drawn: TrainingPlan, epsilon: float | None) -> int:
     found = calibrate_count(
         once.event if isinstance(once, ShuffledEpochs) else once, epsilon=epsilon, delta=drawn.delta
     )
-    return min(int(found.value), MOST_STEPS // drawn.steps) * drawn.steps
+    most = MOST_STEPS if drawn.bands == 1 else MOST_CORRELATED_STEPS
+    return min(int(found.value), most // drawn.steps) * drawn.steps
 
 
 def _least_noise(drawn: TrainingPlan, epsilon: float | None) -> float:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -19,9 +21,11 @@ from ..errors import InvalidArgument
 from ..ledger import Ledger
 from ..mechanisms.randomness import EXPANDED, Seeded
 from .account import Account, Paid, Span, went_on
+from .average import Average
+from .canaries import Canaries
 from .checkpoint import Checkpoint, Position, digest_of, structure_of
 from .clipping import Clipper
-from .data import Examples
+from .data import Examples, PeoplesExamples
 from .explanation import Spent, Trace, progress_of, run_explained
 from .noise import CELLS, StepNoise, in_cells
 from .plan import LEAST_NORM, MOST_NORM, TrainingPlan
@@ -148,6 +152,7 @@ class Run:
         losses: The mean loss of each step as it was measured, where the plan measures it.
         unsafe_losses: The mean loss of each batch, where that was asked for: NOT PRIVATE.
         private: False where noise was seeded: then the model protects nobody.
+        average: The moving average of the weights, where one is kept.
     """
 
     def __init__(
@@ -160,6 +165,8 @@ class Run:
         checkpoint: Checkpoint | None,
         every: int,
         unsafe_seed: int | None,
+        average: float | None = None,
+        canaries: Callable[[], Tensor] | None = None,
     ) -> None:
         self.model, self.optimizer, self.plan = model, optimizer, plan
         self.account, self.checkpoint, self.every = account, checkpoint, every
@@ -168,7 +175,10 @@ class Run:
         style = "flat" if plan.clipping == "adaptive" else plan.clipping
         self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")
         _check_covered(optimizer, self.clipper)
-        self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source)
+        size = sum(weight.numel() for weight in self.clipper.parameters.values())
+        self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source, size)
+        self.average = None if average is None else Average(self.clipper.parameters, average)
+        self._canaries = None if canaries is None else Canaries(canaries)
         operation = account.operation if account else None
         self._position = Position(0, 0, secrets.randbits(63), plan.max_grad_norm, operation=operation)
         self.losses: list[float] = []
@@ -214,7 +224,14 @@ class Run:
         return f"charged in entry {entries}" if entries else "not charged yet"
 
     def steps(
-        self, data: Any, *, microbatch: int | None = None, progress: bool = False, unsafe_losses: bool = False
+        self,
+        data: Any,
+        *,
+        people: Any = None,
+        each: int = 1,
+        microbatch: int | None = None,
+        progress: bool = False,
+        unsafe_losses: bool = False,
     ) -> Iterator[Step]:
         """Yield the steps of the plan that are left; the first one charges for all of them.
 
@@ -223,6 +240,9 @@ class Run:
 
         Args:
             data: The examples: tensors, or a dataset with a length.
+            people: Where the plan's n are people with several examples each: the number of each example's owner, from 0
+                to n - 1. A step then draws people, and micro-batches have the shape (people, each, ...).
+            each: How many examples of a person a step takes: at random; some twice, where there are fewer.
             microbatch: How many examples to take at once, at most. It changes the memory that a step needs, and
                 nothing else.
             progress: Show a bar with the ε so far.
@@ -249,12 +269,21 @@ class Run:
             >>> run
             Run(5 of 5 steps, not charged)
         """
-        examples = Examples(data, self.plan.n)
+        examples = self._examples(data, people, each)
         most = None if microbatch is None else _validate.integer("microbatch", microbatch, 1, MOST_MICROBATCH)
         self._refuse_second_loop()
         self._refuse_broken()
         self._keep_losses = unsafe_losses
         return self._locked_loop(examples, most, progress)
+
+    def _examples(self, data: Any, people: Any, each: int) -> Examples:
+        if people is not None:
+            return PeoplesExamples(data, people, self.plan.n, each, self.noise.source)
+        if each != 1:
+            raise InvalidArgument(
+                "each is given, and not whose the examples are.", do="pass people=..., or leave each out."
+            )
+        return Examples(data, self.plan.n)
 
     def _locked_loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
         if self.checkpoint is None:
@@ -294,7 +323,7 @@ class Run:
             self._save(until=min(self.done + self.every, self.plan.steps))
         self.clipper.clear()
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
-        return Step(self, self.done + 1, sampler.draw(self.done), examples, most)
+        return Step(self, self.done + 1, examples.held(sampler.draw(self.done)), examples, most)
 
     # What is paid, and kept
 
@@ -312,7 +341,7 @@ class Run:
         self._begun = True
 
     def _resume(self, checkpoint: Checkpoint, structure: str) -> None:
-        found = checkpoint.read(self.model, self.optimizer, self.plan)
+        found = checkpoint.read(self.model, self.optimizer, self.plan, self.average)
         if found.operation != self._position.operation:
             raise InvalidArgument(
                 f"{str(checkpoint.path)!r} is of operation {found.operation!r}.",
@@ -328,7 +357,7 @@ class Run:
     def _save(self, until: int) -> None:
         assert self.checkpoint is not None
         self._position = replace(self._position, until=until)
-        self.checkpoint.write(self.model, self.optimizer, self.plan, self._position)
+        self.checkpoint.write(self.model, self.optimizer, self.plan, self._position, self.average)
         self._written = self._position
 
     def _end(self) -> None:
@@ -358,6 +387,7 @@ class Run:
             return
         if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
             self._position = replace(self._position, done=self.done + 1)
+            self.noise.forget()
         if self.checkpoint is not None:
             # To go on elsewhere costs one step at least, by which the ledger knows of it.
             self._save(until=min(self.done + 1, self.plan.steps))
@@ -417,7 +447,11 @@ class Run:
                 weight.grad = None
         for name, weight in self.clipper.parameters.items():
             weight.grad = noisy[name].to(weight.dtype)
+        if self._canaries is not None:
+            self._canaries.add(self.clipper.parameters)
         self.optimizer.step()
+        if self.average is not None:
+            self.average.update(self.done)
         norm = self._adapted() if self.plan.clipping == "adaptive" else self.norm
         self._measure_losses()
         self.clipper.clear()
@@ -451,6 +485,29 @@ class Run:
         """
         return Spent.of_run(self)
 
+    def averaged(self) -> nn.Module:
+        """Return a copy of the model with the moving average of its weights, where `attach` was told to keep one.
+
+        Raises:
+            InvalidArgument: None is kept; or a step is open.
+
+        Privacy: post-processing of the weights of all steps, which costs nothing.
+        """
+        if self.average is None:
+            raise InvalidArgument("no average of the weights is kept.", do="attach(..., average=0.999).")
+        _refuse_watched(self.model)
+        return self.average.copied(self.model)
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """How much each canary seems to be in, over the steps that this process made: for `sitr.audit.audit_one_run`.
+
+        Privacy: that of `Canaries`: free for canaries that are nobody's data.
+        """
+        if self._canaries is None:
+            raise InvalidArgument("the run has no canaries.", do="attach(..., canaries=...).")
+        return self._canaries.scores
+
     def trace(self, points: int = 100) -> Trace:
         """Return ε, and the losses where they are known, over the steps behind, for a picture."""
         return Trace.of_run(self, _validate.integer("points", points, 1, 10**6))
@@ -472,6 +529,8 @@ def attach(
     purpose: str | None = None,
     checkpoint: str | Path | None = None,
     every: int | None = None,
+    average: float | None = None,
+    canaries: Callable[[], Tensor] | None = None,
     unsafe_seed: int | None = None,
 ) -> Run:
     """Return a run of a plan on a model and its optimizer, which stay the objects that they are; nothing is spent.
@@ -488,6 +547,9 @@ def attach(
         checkpoint: A file to resume from after a crash; it is written at the beginning and then now and then.
         every: How many steps are made between two checkpoints: as many may have to be paid for again. A fiftieth of
             the steps unless told.
+        average: Keep a moving average of the weights, of which so much stays at each step, such as 0.999:
+            `Run.averaged` is a model of it. It costs nothing.
+        canaries: Returns the losses of canaries, which are scored in each step for an audit: `Run.scores`.
         unsafe_seed: Draw from a seeded stream, for a test: the run is NOT PRIVATE.
 
     Raises:
@@ -518,7 +580,17 @@ def attach(
         raise InvalidArgument("a dataset is named, and no ledger.", do="pass ledger=..., or leave out the dataset.")
     each = max(plan.steps // PARTS, 1) if every is None else _validate.integer("every", every, 1, plan.steps)
     kept = None if checkpoint is None else Checkpoint(checkpoint)
-    return Run(model, optimizer, plan, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed)
+    return Run(
+        model,
+        optimizer,
+        plan,
+        account=account,
+        checkpoint=kept,
+        every=each,
+        unsafe_seed=unsafe_seed,
+        average=average,
+        canaries=canaries,
+    )
 
 
 def _refuse_watched(model: nn.Module) -> None:
@@ -526,8 +598,8 @@ def _refuse_watched(model: nn.Module) -> None:
     hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
     if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
         raise InvalidArgument(
-            "the model is within a step of another run.",
-            why="the examples of the one would come into the sum of the other.",
+            "the model is within a step of another run, or of this one.",
+            why="examples of the one would come into the sum of the other.",
             do="finish or leave that step first.",
         )
 

@@ -52,6 +52,41 @@ class PoissonSampler:
 
 
 @dataclass(frozen=True)
+class TurnSampler:
+    """Groups of examples take turns; each example of a step's group is in it with probability `rate`, by itself.
+
+    Attributes:
+        n: How many examples there are.
+        rate: A fraction, which is drawn exactly.
+        groups: How many; a step has the one of its number.
+        seed: Of the groups. It is no secret: the cost is the same for groups that are known.
+        source: Of bits, whatever `torch.manual_seed` was given.
+
+    Privacy: the sampling that `BandedNoise.poisson_event` speaks of. An example has its turns `groups` steps apart,
+    also where a run is resumed, as its group follows from the seed and its place alone. Groups may be known where an
+    example that is removed leaves its place empty; as places are put into groups at random, others may also move up, as
+    long as the seed is not known (decision 0034).
+
+    Example:
+        >>> from sitr.mechanisms.randomness import Seeded
+        >>> sampler = TurnSampler(12, Fraction(1, 2), groups=3, seed=7, source=Seeded(1))
+        >>> [sampler.draw(step).tolist() for step in range(4)]
+        [[0], [], [10, 3, 11], [4]]
+    """
+
+    n: int
+    rate: Fraction
+    groups: int
+    seed: int
+    source: Source = EXPANDED
+
+    def draw(self, step: int) -> Integers:
+        """Return a fresh draw from the group of a step."""
+        group = _order(self.n, self.seed, 0)[step % self.groups :: self.groups]
+        return group[included(self.rate, group.size, self.source)]
+
+
+@dataclass(frozen=True)
 class ShuffledSampler:
     """Passes over all examples, each in an order of its own, cut into batches.
 
@@ -59,9 +94,10 @@ class ShuffledSampler:
         n: How many examples there are.
         batch: How many are in a batch; in the last one of a pass there may be fewer.
         seed: Of the orders. It is no secret: `ShuffledEpochs` costs the same for orders that are known.
+        same: All passes are in the order of the first, as `BandedNoise.passes_event` needs it.
 
     Privacy: an example is in one batch of each pass (THEORY 4.9), also where a run is resumed, as the order of a pass
-    follows from the seed and the number of the pass alone.
+    follows from the seed and the number of the pass alone. In passes of one order its steps are a whole pass apart.
 
     Example:
         >>> [ShuffledSampler(5, 2, seed=7).draw(step).tolist() for step in range(3)]
@@ -71,11 +107,12 @@ class ShuffledSampler:
     n: int
     batch: int
     seed: int
+    same: bool = False
 
     def draw(self, step: int) -> Integers:
         """Return the batch of a step: asked twice, the same."""
         epoch, place = divmod(step, -(-self.n // self.batch))
-        return _order(self.n, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
+        return _order(self.n, self.seed, 0 if self.same else epoch)[place * self.batch : (place + 1) * self.batch]
 
 
 @lru_cache(maxsize=1)  # all steps of a pass ask for it
@@ -84,10 +121,12 @@ def _order(n: int, seed: int, epoch: int) -> Integers:
 
 
 def sampler_of(plan: TrainingPlan, *, order: int, source: Source = EXPANDED) -> Sampler:
-    """Return what draws for a plan; `order` is the seed of shuffled passes."""
-    if plan.sampling == "poisson":
-        return PoissonSampler(plan.n, plan.rate, source)
-    return ShuffledSampler(plan.n, plan.batch, order)
+    """Return what draws for a plan; `order` is the seed of shuffled passes, and of groups."""
+    if plan.sampling == "shuffle":
+        return ShuffledSampler(plan.n, plan.batch, order, same=plan.bands > 1)
+    if plan.bands > 1:
+        return TurnSampler(plan.n, plan.rate, plan.bands, order, source)
+    return PoissonSampler(plan.n, plan.rate, source)
 
 
 def microbatches(places: Integers, most: int | None) -> Iterator[Integers]:
