@@ -6,6 +6,7 @@ import pytest
 
 from sitr.accounting import (
     ApproximateDP,
+    Concentrated,
     Exponential,
     Gaussian,
     Laplace,
@@ -15,8 +16,10 @@ from sitr.accounting import (
     RandomizedResponse,
     ZeroConcentrated,
 )
+from sitr.accounting.engines import solve
 from sitr.accounting.engines.delta import Total
 from sitr.accounting.engines.ways import Purse
+from sitr.accounting.losses.sampled import MOMENT, SampledGaussianLoss
 from sitr.accounting.orders import MADE, WHOLE, Orders
 from sitr.errors import NoSuchGuarantee
 
@@ -133,6 +136,38 @@ def test_the_laws_of_a_sample_are_paid_for_once_and_so_are_those_of_samples_in_i
         assert purse.left == 7 * MADE  # one order inside, as both are equal there, and two outside
     orders(inner + Laplace(1.0))._buy_laws(purse)
     assert purse.left == 7 * MADE
+
+
+def test_a_delta_costs_no_more_than_one_answer_may(monkeypatch):
+    """Chernoff's bound, of each order and of each pair of a family, asked for moments as steep as nobody paid for."""
+    nodes, grid = [], SampledGaussianLoss._grid
+
+    def counted(loss, c, h, most):
+        places = grid(loss, c, h, most)
+        nodes.append(0 if places is None else places.size)
+        return places
+
+    monkeypatch.setattr(SampledGaussianLoss, "_grid", counted)
+    for kept in (SampledGaussianLoss._log_moment, SampledGaussianLoss._moment_grid):
+        kept.cache_clear()
+    steps = PoissonSampled(Gaussian(0.43), 9e-4) + PoissonSampled(Gaussian(0.81), 8e-3) * 4
+    others = Exponential(0.06) + Laplace(0.5) * 9 + Concentrated(mu=0.05, tau=0.013) * 2
+    found = (steps + others).group(2).delta(100.0)
+    assert 0.9 * found.upper < found.lower
+    assert MOMENT * sum(nodes) < WHOLE
+
+
+@pytest.mark.parametrize("event", [Gaussian(1.0) + ZeroConcentrated(0.1), PoissonSampled(Laplace(1.0) * 2, 0.3)])
+def test_what_a_delta_is_found_from_is_paid_from_one_purse(monkeypatch, event):
+    purses, found = [], solve.candidates
+    monkeypatch.setattr(solve, "candidates", lambda *of: purses.append(of[2]) or found(*of))
+    orders(event).delta(0.7)
+    assert len(purses) > 1
+    for purse in purses:
+        while purse.whole is not None:
+            purse = purse.whole
+        assert purse._bought is purses[0]._bought
+        assert purse.left <= WHOLE
 
 
 ASYMMETRIC = LossDistribution([-1.0, 0.2], [0.1, 0.85], 0.05)

@@ -83,11 +83,20 @@ class Orders:
     def _is_single(self) -> bool:
         return not self.claims and len(self.pairs) == 1 and self.pairs[0][1] == 1
 
-    def _beneath(self, cost: Callable[[list[Mix]], float]) -> list[list[Mix]]:
-        """Return mixes that mechanisms of this description attain: one for any question, and the best of a family."""
+    def _beneath(self, cost: Callable[[list[Mix], float], float]) -> list[list[Mix]]:
+        """Return mixes that mechanisms of this description attain: one for any question, and the best of a family.
+
+        A cost has to be known only where it is more than that of the ones before, which it is told.
+        """
         if self._is_single or all(pair.attains is None for pair, _ in self.pairs):
             return [self.beneath]
-        return [self.beneath, max((self._family(share) for share in SHARES), key=cost)]
+        best, most = self._family(SHARES[0]), 0.0
+        for share in SHARES:
+            mixes = self._family(share)
+            found = cost(mixes, most)
+            if found > most:
+                best, most = mixes, found
+        return [self.beneath, best]
 
     def _family(self, share: float) -> list[Mix]:
         return self._attained(
@@ -154,7 +163,7 @@ class Orders:
         if self.pairs:  # the upper end comes first, and leaves something for the lower one
             first = Purse(UPPER * purse.left, whole=purse)
             upper = _smaller(epsilon_of_orders(self.above, delta, purse=first, ends=("upper",)), upper)
-        beneath = self._beneath(lambda mixes: epsilon_of_orders(mixes, delta, only_chernoff=True).upper)
+        beneath = self._beneath(lambda mixes, _: epsilon_of_orders(mixes, delta, only_chernoff=True).upper)
         lower = max(epsilon_of_orders(mixes, delta, purse=purse, ends=("lower",)).lower for mixes in beneath)
         return Found(min(lower, upper.upper), upper.upper, upper.method)
 
@@ -213,17 +222,24 @@ class Orders:
 
     def delta(self, epsilon: float) -> Found[Total]:
         """Bracket δ at one ε."""
+        return self._delta(epsilon, Purse(WHOLE))
+
+    def _delta(self, epsilon: float, purse: Purse) -> Found[Total]:
         if self._inside is not None:
-            return self._sampled_delta(*self._inside, epsilon)
+            return self._sampled_delta(*self._inside, epsilon, purse)
         if self._are_many:
-            return delta_of_orders(self.all, epsilon, only_chernoff=True)
+            return delta_of_orders(self.all, epsilon, only_chernoff=True, purse=purse)
         if self.exact:
-            return delta_of_orders(self._leading, epsilon)
-        beneath = self._beneath(lambda mixes: delta_of_orders(mixes, epsilon, only_chernoff=True).upper)
-        lower = max(delta_of_orders(mixes, epsilon).lower for mixes in beneath)
-        upper = delta_of_orders(self.all, epsilon, only_chernoff=True)
+            return delta_of_orders(self._leading, epsilon, purse=purse)
+        first = Purse(UPPER * purse.left, whole=purse)  # as for ε
+        upper = delta_of_orders(self.all, epsilon, only_chernoff=True, purse=first)
         if self.pairs:
-            upper = _smaller(delta_of_orders(self.above, epsilon), upper)
+            upper = _smaller(delta_of_orders(self.above, epsilon, purse=first), upper)
+
+        def cost(mixes: list[Mix], least: float) -> float:
+            return delta_of_orders(mixes, epsilon, only_chernoff=True, purse=purse, least=Total(least)).upper
+
+        lower = max(delta_of_orders(mixes, epsilon, purse=purse).lower for mixes in self._beneath(cost))
         return Found(min(lower, upper.upper), upper.upper, upper.method)
 
     @cached_property
@@ -259,9 +275,10 @@ class Orders:
         lower, upper = (log_ratio(found, q) for found in (least.lower, most.upper))
         return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
 
-    def _sampled_delta(self, inside: Orders, q: float, epsilon: float) -> Found[Total]:
+    def _sampled_delta(self, inside: Orders, q: float, epsilon: float, purse: Purse) -> Found[Total]:
         inner = _before_sampling(epsilon, q)
-        least, most = inside.delta(inner * (1 + UNITS)), inside.delta(inner * (1 - UNITS))
+        most = inside._delta(inner * (1 - UNITS), Purse(purse.left / 2, whole=purse))
+        least = inside._delta(inner * (1 + UNITS), purse)
         lower, upper = q * least.lower * (1 - UNITS), q * most.upper * (1 + UNITS)
         return Found(Total(lower), Total(min(upper, q)), most.method)
 
@@ -295,7 +312,7 @@ class Orders:
         if self._are_many:
             return Found(0.0, most, "Rényi conversion")
         most = min(most, tail_of_orders(self.above, x, TAIL).most)
-        beneath = self._beneath(lambda mixes: max(tail_by_renyi(mix, x) for mix in mixes))
+        beneath = self._beneath(lambda mixes, _: max(tail_by_renyi(mix, x) for mix in mixes))
         own = max((tail_of_orders(mixes, x, TAIL).own for mixes in beneath), key=lambda found: found.lower)
         return Found(own.lower, max(most, own.lower), own.method)
 

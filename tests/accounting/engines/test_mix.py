@@ -55,6 +55,24 @@ def test_the_minimum_is_found_from_anywhere(where, start):
     assert found == pytest.approx(where, rel=1e-3)
 
 
+def test_a_minimum_is_looked_for_while_somebody_pays():
+    """The best point seen stands; and one is seen in any case, however far from where numbers end."""
+    asked = {}
+
+    def height(c):
+        asked[c] = math.log(c / 300) ** 2 if c < 1e6 else math.inf
+        return asked[c]
+
+    for most in (3, 10):
+        asked.clear()
+        found = minimise(height, 1.0, 1e-9, pays=lambda _, most=most: len(asked) < most)
+        assert len(asked) == most
+        assert found == pytest.approx(min(asked, key=asked.get))
+    asked.clear()
+    assert minimise(height, 1e9, pays=lambda _: False) < 1e6
+    assert [c < 1e6 for c in asked][-2:] == [False, True]
+
+
 def test_a_minimum_is_not_looked_for_below_what_is_enough():
     asked = []
 

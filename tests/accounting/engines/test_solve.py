@@ -38,6 +38,7 @@ from sitr.accounting.engines.split import Split
 from sitr.accounting.engines.ways import Purse
 from sitr.accounting.losses import pairs
 from sitr.accounting.losses.atoms import pair_of
+from sitr.accounting.losses.sampled import SampledGaussianLoss
 
 LAWS = {
     "laplace": pairs.laplace_pair(0.3).forward,
@@ -211,13 +212,60 @@ def test_chernoffs_bound_is_the_truth_of_a_law_with_one_loss():
     mix = Mix.of([(pair_of([1.0], [1.0], 0.0).forward, 1)])
     for epsilon in (0.01, 0.5, 0.99):
         truth = -math.expm1(epsilon - 1)
-        assert truth * (1 + 1e-7) <= _chernoff_delta(mix, epsilon).upper <= truth * (1 + 1e-5)
+        assert truth * (1 + 1e-7) <= _chernoff_delta(mix, epsilon, Purse()).upper <= truth * (1 + 1e-5)
+
+
+STEEP = Mix.of([(pairs.sampled_gaussian_pair(0.4, 1e-3, 2).backward, 1), (pairs.gaussian_pair(0.03).forward, 1)])
+
+
+def asked_tilts(monkeypatch):
+    """The tilts at which moments of sampled steps are computed from now on."""
+    tilts, moment = [], SampledGaussianLoss._log_moment
+    monkeypatch.setattr(SampledGaussianLoss, "_log_moment", lambda loss, c: tilts.append(c) or moment(loss, c))
+    return tilts
+
+
+def test_chernoffs_bound_on_delta_is_searched_for_as_long_as_its_tilts_are_paid_for(monkeypatch):
+    """Where nothing is left the best of those that were asked stands: it is wider, and true."""
+    best = _chernoff_delta(STEEP, 1.0, Purse()).upper
+    tilts = asked_tilts(monkeypatch)
+    whole = Purse()
+    assert _chernoff_delta(STEEP, 1.0, whole).upper == best
+    paid = math.fsum(loss.moment_work(c) for c in set(tilts) for loss, _ in STEEP.parts)
+    assert Purse().left - whole.left == pytest.approx(paid, rel=1e-9)
+    many = len(tilts)
+    tilts.clear()
+    assert _chernoff_delta(STEEP, 1.0, Purse(paid / 3)).upper >= best
+    assert 1 < len(tilts) < many / 2
+    tilts.clear()
+    assert best <= _chernoff_delta(STEEP, 1.0, Purse(0.0)).upper <= 1
+    assert len(set(tilts)) == 1
+
+
+def test_an_order_whose_delta_is_smaller_for_sure_is_not_searched_to_its_least_bound(monkeypatch):
+    larger = Mix.of([(LAWS["laplace"], 20), (pairs.gaussian_pair(0.03).forward, 1)])
+    found = delta_of_orders([larger, STEEP], 1.0), delta_of_orders([larger, STEEP], 1.0, only_chernoff=True)
+    tilts = asked_tilts(monkeypatch)
+    assert delta_of(STEEP, 1.0).upper < found[0].lower
+    tilts.clear()
+    assert delta_of_orders([larger, STEEP], 1.0) == found[0] == delta_of(larger, 1.0)
+    assert delta_of_orders([larger, STEEP], 1.0, only_chernoff=True) == found[1]
+    assert len(set(tilts)) <= 4
+
+
+def test_all_orders_of_a_delta_are_paid_from_one_purse(monkeypatch):
+    purses = []
+    monkeypatch.setattr(solve, "candidates", lambda mix, epsilon, purse: purses.append(purse) or ())
+    whole = Purse()
+    delta_of_orders([SMALL, LARGE], 0.5, purse=whole)
+    assert [purse.whole for purse in purses] == [whole, whole]
+    assert all(purse is not whole for purse in purses)
 
 
 def test_no_loss_is_above_the_largest():
     mix = Mix.of([(pairs.two_point_pair(0.1, 0.0).forward, 3)])
-    assert _chernoff_delta(mix, 0.31).upper == 0
-    assert _chernoff_delta(mix, mix.largest).upper > 0  # which is rounded
+    assert _chernoff_delta(mix, 0.31, Purse()).upper == 0
+    assert _chernoff_delta(mix, mix.largest, Purse()).upper > 0  # which is rounded
     assert _chernoff(mix, 1e-300) >= 3 * Fraction(0.1)
     assert _chernoff(mix, 1e-300) == pytest.approx(0.3, rel=1e-14)
 
@@ -337,13 +385,13 @@ def test_bounds_on_delta_are_asked_until_they_are_narrow(monkeypatch):
         never()
 
     monkeypatch.setattr(solve, "candidates", bounds)
-    found = _finite_delta(LARGE, 0.5)
+    found = _finite_delta(LARGE, 0.5, Purse())
     assert (found.lower, found.upper) == (1e-3 * (1 - 4e-7), 1e-3 * (1 + 4e-7))
 
 
 def test_a_delta_that_is_as_small_as_nothing_is_not_looked_at_more_closely(monkeypatch):
     monkeypatch.setattr(solve, "candidates", never)
-    assert 0 < _finite_delta(Mix.of([(pairs.gaussian_pair(0.01).forward, 1)]), 5.0).upper <= 1e-300
+    assert 0 < _finite_delta(Mix.of([(pairs.gaussian_pair(0.01).forward, 1)]), 5.0, Purse()).upper <= 1e-300
 
 
 def test_nothing_is_forced_by_a_chance_that_is_delta_itself():

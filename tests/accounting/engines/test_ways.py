@@ -71,6 +71,17 @@ def test_a_tilt_of_a_group_is_paid_for():
     assert list(candidates(mix, 1.0, Purse(mix.tuning))) == []
 
 
+def test_a_moment_at_a_steep_tilt_is_paid_for_once():
+    loss, other = SampledGaussianLoss(0.4, 1e-3, False, 2), SampledGaussianLoss(0.4, 1e-3, False)
+    work = loss.moment_work(1e4) + other.moment_work(1e4)
+    purse = Purse(work)
+    assert purse.moment(Mix.of([(loss, 3)]), 1e4)
+    assert purse.moment(Mix.of([(loss, 1), (other, 2)]), 1e4)
+    assert purse.left == pytest.approx(0.0, abs=1e-6 * work)
+    purse.spend(1.0)
+    assert not purse.moment(Mix.of([(loss, 3)]), 1e4)
+
+
 def test_a_question_that_takes_the_last_of_a_purse_is_its_last():
     purse = Purse(3.0)
     assert [purse.asks(Priced(0.0, asked=1.0)) for _ in range(4)] == [True, True, False, False]

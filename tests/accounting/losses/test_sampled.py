@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sitr.accounting.losses.sampled import SampledGaussianLoss
+from sitr.accounting.losses.sampled import FEW_NODES, MOMENT, SampledGaussianLoss
 
 CASES = [(1.1, 256 / 60000, 1), (0.5, 0.3, 1), (5.0, 1e-3, 1), (1.0, 0.1, 3)]
 
@@ -108,6 +108,36 @@ def test_the_ratios_of_a_group_are_computed_once_for_tilts_that_share_their_node
     monkeypatch.setattr(SampledGaussianLoss, "log_ratio", lambda self, x: asked.append(x))
     assert float(loss.log_mgf(np.float64(0.999))) < first
     assert not asked
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), [(0.41, 9e-4, 2), (0.8, 8e-3, 2), (1.1, 4e-3, 1), (4.0, 0.2, 7)])
+@pytest.mark.parametrize("c", [3.0, 70.0, 5e4])
+def test_a_steep_moment_has_no_more_nodes_than_it_needs(monkeypatch, sigma, q, group, c):
+    """A step of a quarter changes nothing; a tilt of 5e4 took 40 to 120 thousand nodes."""
+    pair = SampledGaussianLoss.pair(sigma, q, group)
+    orders, add = (pair.forward, pair.backward), pair.backward
+    found = [float(loss.log_mgf(np.float64(c))) for loss in orders]
+    assert add._grid(c, add.widest_step(c), add._most_nodes).size < 300 + 100 * group * math.sqrt(c) / sigma
+    widest = SampledGaussianLoss.widest_step
+    monkeypatch.setattr(SampledGaussianLoss, "widest_step", lambda loss, c: widest(loss, c) / 4)
+    for kept in (SampledGaussianLoss._log_moment, SampledGaussianLoss._moment_grid):
+        kept.cache_clear()
+    again = [float(loss.log_mgf(np.float64(c))) for loss in orders]
+    for kept in (SampledGaussianLoss._log_moment, SampledGaussianLoss._moment_grid):
+        kept.cache_clear()
+    assert again == pytest.approx(found, rel=1e-12)
+
+
+@pytest.mark.parametrize(("sigma", "q", "group"), [(0.41, 9e-4, 2), (1.1, 4e-3, 1), (0.05, 1e-4, 3), (4.0, 0.2, 40)])
+@pytest.mark.parametrize("removes", [True, False])
+def test_the_price_of_a_moment_is_that_of_its_nodes(sigma, q, group, removes):
+    loss = SampledGaussianLoss(sigma, q, removes, group)
+    for c in (0.1, 1.0, 30.0, 1e3, 1e5):
+        places = (
+            None if c > loss.steepest or loss.separated(c) else loss._grid(c, loss.widest_step(c), loss._most_nodes)
+        )
+        nodes = 0 if places is None else places.size
+        assert nodes - FEW_NODES - 2 <= loss.moment_work(c) / MOMENT <= 1.1 * nodes
 
 
 def test_what_a_tilt_costs_grows_with_the_group():

@@ -178,6 +178,11 @@ MODEL = 1e-9  # by how much Chernoff's bound is raised for its rounding
 FINE = 1e-5  # tolerance of a tilt whose Chernoff bound is itself the answer
 
 
+def always(c: float) -> bool:
+    """Whatever tilt it is."""
+    return True
+
+
 def log_kappa(c: float | Floats) -> Floats:
     """Return ln sup_x (1 - e^{-x}) e^{-cx} = c ln c - (1+c) ln(1+c), the constant of Chernoff's bound on δ."""
     c = np.asarray(c, dtype=np.float64)
@@ -195,17 +200,20 @@ def raised_epsilon(mix: Measure, c: float, log_delta: float) -> float:
     return bound + MODEL * abs(bound) + mix.log_mgf_error(c) / c
 
 
-def chernoff_delta(mix: Measure, epsilon: float) -> float:
+def chernoff_delta(
+    mix: Measure, epsilon: float, enough: float = -math.inf, pays: Callable[[float], bool] = always
+) -> float:
     """Return ln of Chernoff's bound on δ(ε), for the best order: the profile that a Rényi curve implies.
 
-    What rounding may take from it is added: near the largest loss the best order is steep, and K(c) - cε cancels.
+    What rounding may take from it is added: near the largest loss the best order is steep, and K(c) - cε cancels. A
+    bound that is `enough` is not improved, nor one for which no more tilts are paid for.
     """
 
     def log_bound(c: float) -> float:
         return float(mix.log_mgf(c)) + float(log_kappa(c)) - c * epsilon
 
     spread = math.sqrt(2 * max(mix.mean, 1e-300))
-    c = minimise(log_bound, max((epsilon - mix.mean) / spread**2, 1 / spread), FINE)
+    c = minimise(log_bound, max((epsilon - mix.mean) / spread**2, 1 / spread), FINE, enough, pays)
     return log_bound(c) + mix.log_mgf_error(c) + 8 * UNIT * (c * abs(epsilon) + abs(float(mix.log_mgf(c))) + 1)
 
 
@@ -231,17 +239,22 @@ def _typical_tilt(mix: Measure, log_delta: float) -> float:
 
 
 def minimise(
-    height: Callable[[float], float], start: float, tolerance: float = 0.02, enough: float = -math.inf
+    height: Callable[[float], float],
+    start: float,
+    tolerance: float = 0.02,
+    enough: float = -math.inf,
+    pays: Callable[[float], bool] = always,
 ) -> float:
     """Return the c where a function that falls and then rises is least, within `tolerance` of ln c.
 
     Golden section over ln c; the best point seen is returned, so a cliff on either side does no harm. A point at which
-    the function is at most `enough` is the last.
+    the function is at most `enough` is the last. Once something is known, a point that nobody `pays` for is not asked.
     """
     seen: dict[float, float] = {}
 
     def at(u: float) -> float:
-        seen[u] = height(math.exp(u))
+        known = any(map(math.isfinite, seen.values()))
+        seen[u] = height(math.exp(u)) if pays(math.exp(u)) or not known else math.inf
         return seen[u]
 
     u, step = 0.0 if math.isnan(start) else math.log(min(max(start, 1e-20), 1e20)), 0.7

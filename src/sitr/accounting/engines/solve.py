@@ -30,6 +30,8 @@ from .ways import ENOUGH, FAR, RARE, Purse, attempt, narrowed_by_ways, truncated
 
 LEAST = 1e-300  # a δ that is known to be under this is not looked at more closely, and is never said to be 0
 HIDDEN = 14.0  # nats that a tilted law may lie above δ for its line to see δ through the rounding
+NOTHING = Total(0.0)
+UNDER = 1e-5  # nats that a bound lies under what is enough, so that neither its rounding nor a search's end matters
 COARSE = 1e-3  # of ε: what smoothing may move it by for a line to be worth its while
 Ends = tuple[str, ...]
 BOTH: Ends = ("lower", "upper")
@@ -74,15 +76,25 @@ def _converted(mixes: list[Mix], delta: Total, purse: Purse) -> float:
     return worst
 
 
-def delta_of_orders(mixes: list[Mix], epsilon: float, *, only_chernoff: bool = False) -> Found[Total]:
-    """Bracket δ(ε), the larger of the orders."""
+def delta_of_orders(
+    mixes: list[Mix],
+    epsilon: float,
+    *,
+    only_chernoff: bool = False,
+    purse: Purse | None = None,
+    least: Total = NOTHING,
+) -> Found[Total]:
+    """Bracket δ(ε), the larger of the orders, all of them paid from one purse; Chernoff's, only where over `least`."""
+    purse = Purse(4 * ENOUGH) if purse is None else purse
     if only_chernoff:
-        found = [mix.failure.total(_chernoff_delta(mix, epsilon)) for mix in mixes]
-        return Found(Total(0.0), max(f.upper for f in found), "Rényi conversion")
-    worst = delta_of(mixes[0], epsilon)
+        most = NOTHING
+        for mix in mixes:
+            most = max(most, mix.failure.total(_chernoff_delta(mix, epsilon, purse, max(most, least))).upper)
+        return Found(Total(0.0), most, "Rényi conversion")
+    worst = delta_of(mixes[0], epsilon, purse)
     for mix in mixes[1:]:
-        if mix.failure.total(_chernoff_delta(mix, epsilon)).upper > worst.lower:
-            worst = worst.worst(delta_of(mix, epsilon))
+        if mix.failure.total(_chernoff_delta(mix, epsilon, purse, worst.lower)).upper > worst.lower:
+            worst = worst.worst(delta_of(mix, epsilon, purse))
     return worst
 
 
@@ -116,9 +128,9 @@ def epsilon_of(
 
 
 @np.errstate(all="ignore")
-def delta_of(mix: Mix, epsilon: float) -> Found[Total]:
+def delta_of(mix: Mix, epsilon: float, purse: Purse | None = None) -> Found[Total]:
     """Bracket δ_mix(ε) for one order."""
-    return mix.failure.total(_finite_delta(mix, epsilon))
+    return mix.failure.total(_finite_delta(mix, epsilon, Purse(2 * ENOUGH) if purse is None else purse))
 
 
 def _chernoff(mix: Mix, delta: Total, tolerance: float = 0.02, enough: float = -math.inf) -> float:
@@ -138,10 +150,13 @@ def _chernoff_at(mix: Mix, tilts: list[float], log_delta: float) -> float:
     return max(min(raised_epsilon(mix, c, log_delta), mix.largest * (1 + ROUNDED)), 0.0)
 
 
-def _chernoff_delta(mix: Mix, epsilon: float) -> Found[Finite]:
+def _chernoff_delta(mix: Mix, epsilon: float, purse: Purse, enough: Total = NOTHING) -> Found[Finite]:
+    """Bound δ by the Rényi curve alone, at tilts that the purse pays for; a bound that is `enough` is not improved."""
     if epsilon >= mix.largest * (1 + ROUNDED):
         return Found(Finite(0.0), Finite(0.0), "largest loss")
-    bound = math.exp(min(chernoff_delta(mix, epsilon), 0.0)) * (1 + 1e-6)
+    finite, _ = mix.failure.left(enough)
+    level = math.log(finite) - UNDER if finite > 0 else -math.inf
+    bound = math.exp(min(chernoff_delta(mix, epsilon, level, partial(purse.moment, mix)), 0.0)) * (1 + 1e-6)
     return Found(Finite(0.0), Finite(min(max(bound, LEAST), 1.0)), "Chernoff")
 
 
@@ -273,15 +288,15 @@ def _log_main(mix: Mix, c: float) -> float:
     return min(-math.log((1 + c) * max(2.5 * c * spread, 1.0)), float(log_kappa(c)))
 
 
-def _finite_delta(mix: Mix, epsilon: float) -> Found[Finite]:
-    """Bracket δ(ε) of the law given that every loss is finite."""
+def _finite_delta(mix: Mix, epsilon: float, purse: Purse) -> Found[Finite]:
+    """Bracket δ(ε) of the law given that every loss is finite; its ways cost what one question may, of the purse."""
     if epsilon >= mix.largest:  # which is rounded: between it and what it may be, δ is at most the distance
         distance = max(mix.largest * (1 + ROUNDED) - epsilon, 0.0)
         return Found(Finite(0.0), Finite(distance), "largest loss")
-    found = _chernoff_delta(mix, epsilon)
+    found = _chernoff_delta(mix, epsilon, purse)
     if found.upper <= LEAST:
         return found
-    for bounds in candidates(mix, epsilon, Purse()):
+    for bounds in candidates(mix, epsilon, Purse(whole=purse)):
         lower, upper = max(bounds.lower(epsilon), 0.0), min(bounds.upper(epsilon), 1.0)
         found = found.meet(Found(Finite(lower), Finite(upper), bounds.method))
         if found.upper - found.lower <= NARROW * found.upper:

@@ -68,6 +68,15 @@ class Purse:
         self.spend(work)
         return True
 
+    def moment(self, mix: Mix, c: float) -> bool:
+        """Pay for K(c), which steep tilts and groups make dear and which is kept; false where nothing was left."""
+        pays = self.left > 0
+        for loss, _ in mix.parts:
+            work = loss.moment_work(c) if pays else 0.0
+            if work:
+                self.buys((loss, c), work)
+        return pays
+
     def tunes(self, mix: Mix) -> bool:
         """Pay for a tilt, which groups make dear; false where nothing is left to evaluate anything there."""
         self.spend(mix.tuning)

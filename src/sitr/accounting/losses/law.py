@@ -94,6 +94,10 @@ class Loss(ABC):
         """Return how many terms `ratios` sums for one node; a formula counts as a dozen."""
         return 12
 
+    def moment_work(self, c: float) -> float:
+        """Return how many multiplications, about, ln M(c) takes where they are many, and 0 where they are few."""
+        return 0.0
+
     def blur(self, epsilon: float) -> float:
         """Return how far the ε that a closed form was computed at may lie from the one asked for."""
         return 0.0

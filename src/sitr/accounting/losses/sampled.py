@@ -42,6 +42,8 @@ MOST_TERMS = 60_000  # of one quadrature: each node has one for every member of 
 MOST_ABSOLUTE = 150_000  # and on all the lines that bound |M|
 TUNING = 2000.0  # multiplications, about, that finding a tilt takes for each term of a quadrature
 LEAST_TERMS = 10_000  # as many as one costs at least
+MOMENT = 150.0  # multiplications, about, that each node of one moment takes: the ratios of a group are kept
+FEW_NODES = 1_000  # up to here a moment takes no time to speak of
 BLOCK = 256  # nodes of a group whose ratios are computed together
 FEWEST = 64  # cells that are searched for humps first; then each that may have one is cut into eight
 TINY = 1e-6  # a log of this size has ten digits where it is that of a sum near one
@@ -168,8 +170,14 @@ class SampledGaussianLoss(Loss):
         return grown if power >= 0 else grown + power * math.log(math.cos(self.steps * angle / 2))
 
     def widest_step(self, c: float) -> float:
-        """Return the step up to which a trapezoid sum over the real line is M(c) to e^-41, by the strip theorem."""
-        angle = self.angle(c)
+        """Return the step up to which a trapezoid sum over the real line is M(c) to e^-41, by the strip theorem.
+
+        All terms are positive, so growth off the line costs nodes and no digits, as it would on a moved line (`angle`):
+        the strip is as wide as makes the step longest, where growth equals the digits sought, short of the zeros of r.
+        """
+        angle, power = min(1.4 / self.steps, 1.5 / self.sigma), self.power(c)
+        if power < 0:
+            angle = min(angle, math.sqrt(DIGITS / (self.sigma**2 / 2 - power * self.steps**2 / 8)))
         return 2 * math.pi * angle * self.sigma**2 / (DIGITS + self.stretch(c, angle))
 
     @lru_cache(maxsize=128)  # noqa: B019 - laws are frozen and small; one cache serves them all
@@ -245,8 +253,7 @@ class SampledGaussianLoss(Loss):
             return float(np.logaddexp(*self._separated_logs(c)))
         if c > self.steepest:
             return self._steep_moment(c)
-        h = self.widest_step(c) if self.steps == 1 else 2 ** (math.floor(8 * math.log2(self.widest_step(c))) / 8)
-        places = self._grid(c, h, self._most_nodes)
+        places, h = self._moment_grid(c)
         if places is None:
             return self._unmixed_moment(c)
         x, log_r = places * h, self._log_ratios(places, h)
@@ -263,6 +270,12 @@ class SampledGaussianLoss(Loss):
         if abs(excess) > CANCELS * float(np.abs(excesses).sum()):
             return math.log1p(excess)
         return small_log_moment(c, losses, masses)
+
+    @lru_cache(maxsize=4)  # noqa: B019 - see _line; who pays for a moment asks how many nodes it has just before
+    def _moment_grid(self, c: float) -> tuple[Any, float]:
+        """Return which multiples of a step are nodes of M(c), if they are not too many, and the step."""
+        h = self.widest_step(c) if self.steps == 1 else 2 ** (math.floor(8 * math.log2(self.widest_step(c))) / 8)
+        return self._grid(c, h, self._most_nodes), h
 
     def _log_ratios(self, places: Any, h: float) -> Floats:
         """Return ln r at whole multiples of h, which many tilts share: that of a group is computed once for all."""
@@ -296,6 +309,15 @@ class SampledGaussianLoss(Loss):
             return 0.0
         places = self._grid(1.0, self.widest_step(1.0), self._most_nodes)
         return 0.0 if places is None else TUNING * max(places.size * self.steps, LEAST_TERMS)
+
+    def moment_work(self, c: float) -> float:
+        if c == 0 or c > self.steepest or self.separated(c):
+            return 0.0
+        low, high = self.ends(c)
+        if (high - low) / self.widest_step(c) <= FEW_NODES:
+            return 0.0
+        places, _ = self._moment_grid(c)
+        return 0.0 if places is None else MOMENT * places.size
 
     @property
     def tilt_limit(self) -> float:  # type: ignore[override]
