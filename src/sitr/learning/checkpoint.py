@@ -146,6 +146,15 @@ class Checkpoint:
             InvalidRecord: The file is no checkpoint, or of a later version.
             InvalidArgument: It is of another plan, or of a model or an optimizer of another structure.
         """
+        return restored(model, optimizer, *self.content(structure_of(model, optimizer), plan))
+
+    def content(self, structure: str, plan: TrainingPlan) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return what the file holds, for `restored`: tensors, and what is told of them.
+
+        Raises:
+            InvalidRecord: The file is no checkpoint, or of a later version.
+            InvalidArgument: It is of another plan, or of a model or an optimizer of another structure.
+        """
         tensors, about = self._content()
         if about["plan"] != plan.to_dict():
             raise InvalidArgument(
@@ -153,20 +162,13 @@ class Checkpoint:
                 why="what was charged was that plan, and the rest of it is what may run.",
                 do="resume with the plan of the run, or begin a new one elsewhere.",
             )
-        if about["structure"] != structure_of(model, optimizer):
+        if about["structure"] != structure:
             raise InvalidArgument(
                 f"{str(self.path)!r} is of another model, or of another optimizer.",
                 why="layers, shapes, types or which weights are trained differ from those of the run.",
                 do="make the model and the optimizer as they were when the run began.",
             )
-        model.load_state_dict({name.removeprefix("model."): tensors[name] for name in tensors if name[:6] == "model."})
-        state: dict[int, dict[str, Any]] = {}
-        for name, value in {**about["values"], **tensors}.items():
-            if name.startswith("optimizer."):
-                _, index, key = name.split(".", 2)
-                state.setdefault(int(index), {})[key] = value
-        optimizer.load_state_dict({"state": state, "param_groups": [_from_json(group) for group in about["groups"]]})
-        return Position.from_dict(about["position"])
+        return tensors, about
 
     def _content(self, *, tensors: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
         try:
@@ -178,6 +180,18 @@ class Checkpoint:
             return found, json.loads(told["sitr"])
         except (SafetensorError, OSError, ValueError, KeyError, TypeError):
             raise InvalidRecord(f"{str(self.path)!r} is no checkpoint.", do="use one that a run has written.") from None
+
+
+def restored(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor], about: dict[str, Any]) -> Position:
+    """Bring model and optimizer to what a checkpoint holds, and return the position of its run."""
+    model.load_state_dict({name.removeprefix("model."): tensors[name] for name in tensors if name[:6] == "model."})
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in {**about["values"], **tensors}.items():
+        if name.startswith("optimizer."):
+            _, index, key = name.split(".", 2)
+            state.setdefault(int(index), {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": [_from_json(group) for group in about["groups"]]})
+    return Position.from_dict(about["position"])
 
 
 def structure_of(model: nn.Module, optimizer: Optimizer) -> str:
@@ -211,7 +225,8 @@ def digest_of(model: nn.Module) -> str:
         64
     """
     found = hashlib.sha256()
-    for name, one in sorted(_model_state(model).items()):
+    for name, held in sorted(_model_state(model).items()):
+        one = held.full_tensor() if hasattr(held, "full_tensor") else held  # of a shard: all processes bring theirs
         found.update(f"{name} {tuple(one.shape)} {one.dtype}".encode())
         found.update(one.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if one.numel() else b"")
     return found.hexdigest()

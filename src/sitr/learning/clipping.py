@@ -174,9 +174,28 @@ class Clipper:
 
         Finer whole numbers were added; each is rounded once. One person moves them by at most `sensitivity`.
         """
+        return self.rounded(self._totals)
+
+    def rounded(self, totals: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return `totals`, or a shard of each, as `sums` are."""
         if not self.exact_sums:
-            return {name: total.float() for name, total in self._totals.items()}
-        return {name: torch.floor_divide(total + FINER // 2, FINER) for name, total in self._totals.items()}
+            return {name: total.float() for name, total in totals.items()}
+        return {name: torch.floor_divide(total + FINER // 2, FINER) for name, total in totals.items()}
+
+    @property
+    def totals(self) -> dict[str, Tensor]:
+        """The sums before they are rounded, as they are held: processes add theirs up in place. NOT PRIVATE."""
+        return self._totals
+
+    def refuse_more(self, people: int) -> None:
+        """Refuse a step of more people than sums hold, or than their rounding is bounded for.
+
+        Raises:
+            InvalidArgument: There are more, in all processes together.
+        """
+        most = MOST_PEOPLE if self.exact_sums else FLOAT_PEOPLE
+        if people > most:
+            raise InvalidArgument(f"a step has more than {most} people.", do="take smaller batches.")
 
     def gradients(self) -> dict[str, Tensor]:
         """Return the sums as float32, without any noise: NOT PRIVATE, for tests."""
@@ -373,9 +392,7 @@ class Clipper:
     @torch.no_grad()
     def _add(self, pieces: Mapping[str, Piece], people: int) -> None:
         self._added += people
-        most = MOST_PEOPLE if self.exact_sums else FLOAT_PEOPLE
-        if self._added > most:
-            raise InvalidArgument(f"a step has more than {most} people.", do="take smaller batches.")
+        self.refuse_more(self._added)
         bounds = {name: piece.bound() for name, piece in pieces.items()}
         if not bounds:
             return

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
 from ..errors import InvalidArgument
+from .watch import tensors
 
 Integers = NDArray[np.int64]
 
@@ -24,6 +25,9 @@ class Examples:
             examples are asked for by number. Tensors are indexed at once, everything else is collated.
         n: How many examples there must be.
 
+    Attributes:
+        tensors: All that examples are read from, where it is in memory.
+
     Raises:
         InvalidArgument: The data are of another kind or size. How many there are is not said: it is not public.
 
@@ -35,6 +39,7 @@ class Examples:
 
     def __init__(self, data: Any, n: int) -> None:
         self._at, lengths = _reader(data)
+        self.tensors = tuple(tensors(data.tensors if isinstance(data, TensorDataset) else data))
         if any(length != n for length in lengths):
             raise InvalidArgument(
                 f"the data do not have n={n} examples, of which the plan speaks.",

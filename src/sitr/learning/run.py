@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
 from torch.optim import Optimizer
 
 from .. import _validate
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, NotAllowed
 from ..ledger import Ledger
 from ..mechanisms.randomness import EXPANDED, Seeded
 from .account import Account, Paid, Span, went_on
-from .checkpoint import Checkpoint, Position, digest_of, structure_of
+from .checkpoint import Checkpoint, Position, digest_of, restored, structure_of
 from .clipping import Clipper
 from .data import Examples
 from .explanation import Spent, Trace, progress_of, run_explained
 from .noise import CELLS, StepNoise, in_cells
 from .plan import LEAST_NORM, MOST_NORM, TrainingPlan
+from .ranks import Content, Moment, Ranks, bits_of
 from .sampling import Integers, Sampler, microbatches, sampler_of
+from .weights import weights_of
 
 PARTS = 50  # of a run: so many checkpoints are written, unless told otherwise
 MOST_MICROBATCH = 10**9
@@ -142,6 +146,7 @@ class Run:
         model: The user's own, whose class and state stay as they are.
         optimizer: Likewise.
         plan: What is done, and what it costs.
+        ranks: The processes that make the run together; one, as a rule.
         clipper: What sums clipped gradients: NOT PRIVATE, as are the sizes of a draw that it tells.
         done: How many steps are behind.
         norm: What gradients are clipped to now; it changes with adaptive clipping alone.
@@ -156,18 +161,20 @@ class Run:
         optimizer: Optimizer,
         plan: TrainingPlan,
         *,
+        ranks: Ranks,
         account: Account | None,
         checkpoint: Checkpoint | None,
         every: int,
         unsafe_seed: int | None,
     ) -> None:
-        self.model, self.optimizer, self.plan = model, optimizer, plan
+        self.model, self.optimizer, self.plan, self.ranks = model, optimizer, plan, ranks
         self.account, self.checkpoint, self.every = account, checkpoint, every
-        source = EXPANDED if unsafe_seed is None else Seeded(unsafe_seed)
-        self.private = source.private
+        source = EXPANDED if unsafe_seed is None else Seeded(unsafe_seed + ranks.rank)
+        self.private, self._seed = source.private, unsafe_seed
         style = "flat" if plan.clipping == "adaptive" else plan.clipping
-        self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")
-        _check_covered(optimizer, self.clipper)
+        self.weights = weights_of(model, optimizer, ranks)
+        with self.weights.gathered():
+            self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")
         self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source)
         operation = account.operation if account else None
         self._position = Position(0, 0, secrets.randbits(63), plan.max_grad_norm, operation=operation)
@@ -208,6 +215,8 @@ class Run:
     @property
     def charged(self) -> str:
         """Where the run was charged, in words."""
+        if not self.ranks.is_first:
+            return f"charged as the first of {self.ranks.size} processes says"
         if self.account is None:
             return "not charged"
         entries = ", ".join(entry for entry, _ in self.account.charges)
@@ -257,18 +266,15 @@ class Run:
         return self._locked_loop(examples, most, progress)
 
     def _locked_loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
-        if self.checkpoint is None:
-            yield from self._loop(examples, most, progress)
-            return
-        with self.checkpoint.locked():
-            yield from self._loop(examples, most, progress)
+        with contextlib.ExitStack() as held:
+            yield from self._loop(examples, most, progress, held)
 
-    def _loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
+    def _loop(self, examples: Examples, most: int | None, progress: bool, held: contextlib.ExitStack) -> Iterator[Step]:
         self._refuse_second_loop()
         self._refuse_broken()
         self._in_loop, step = True, None
         try:
-            self._begin()
+            self._begin(examples, held)
             sampler = sampler_of(self.plan, order=self._position.order, source=self.noise.source)
             with progress_of(self, shown=progress) as advance:
                 while self.done < self.plan.steps:
@@ -281,44 +287,77 @@ class Run:
                             do="go through all of a step: for x, y in step: ...",
                         )
                     advance()
-            self._end()
+            self.ranks.meet(Moment.END, self.done, self.weights.alike)
+            digest = digest_of(self.model)
+            self.ranks.first(lambda: self._end(digest))
         finally:
             self._in_loop = False
             self._leave(step)
 
     def _next(self, sampler: Sampler, examples: Examples, most: int | None) -> Step:
         self._refuse_other_process()
+        self.ranks.meet(Moment.DRAW, self.done, self.weights.alike)
+        places = self.ranks.share(lambda: self._drawn(sampler))
+        self.weights.gather()
+        self.clipper.clear()
+        self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
+        return Step(self, self.done + 1, places, examples, most)
+
+    def _drawn(self, sampler: Sampler) -> Integers:
+        """Draw who is in the next step, behind the checkpoint where one is due."""
         if self.checkpoint is not None and self.done >= self._position.until:
             if self.account is not None:
                 self.account.refuse_resumed(self.paid)
             self._save(until=min(self.done + self.every, self.plan.steps))
-        self.clipper.clear()
-        self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
-        return Step(self, self.done + 1, sampler.draw(self.done), examples, most)
+        return sampler.draw(self.done)
 
     # What is paid, and kept
 
-    def _begin(self) -> None:
-        """Charge the plan, or what may run twice of it, before anything is drawn."""
+    def _begin(self, examples: Examples, held: contextlib.ExitStack) -> None:
+        """Charge the plan, or what may run twice of it, before anything is drawn: the first process, for all."""
         if self._begun:
-            self._refuse_resumed()
-            return
+            self._refuse_other_process()
         self._process = os.getpid()
         structure = structure_of(self.model, self.optimizer)
-        if self.checkpoint is not None and self.checkpoint.exists:
-            self._resume(self.checkpoint, structure)
-        elif self.account is not None:
-            self._position = replace(self._position, paid=self.account.charge(self.plan, structure))
+        self.ranks.begin(self.done)
+        settings = [self.plan.to_dict(), structure, self._seed, self._keep_losses]
+        self.ranks.same("plans, models, optimizers or settings", lambda: settings)
+        self.ranks.same("examples", lambda: bits_of(examples.tensors))
+        lock = contextlib.nullcontext() if self.checkpoint is None else self.checkpoint.locked()
+        self.ranks.first(lambda: held.enter_context(lock))
+        content = self.ranks.content(lambda: self._kept(structure))
+        found = None if content is None else restored(self.model, self.optimizer, *content)
+        self.ranks.same("weights", lambda: digest_of(self.model))
+        told = self.ranks.first(lambda: self._pay(structure, found))
+        if not self.ranks.is_first:
+            self._position = Position.from_dict(told)
         self._begun = True
 
-    def _resume(self, checkpoint: Checkpoint, structure: str) -> None:
-        found = checkpoint.read(self.model, self.optimizer, self.plan)
-        if found.operation != self._position.operation:
+    def _kept(self, structure: str) -> Content | None:
+        """Return what the checkpoint holds, where the run begins from it."""
+        if self._begun or self.checkpoint is None or not self.checkpoint.exists:
+            return None
+        content = self.checkpoint.content(structure, self.plan)
+        operation = content[1]["position"]["operation"]
+        if operation != self._position.operation:
             raise InvalidArgument(
-                f"{str(checkpoint.path)!r} is of operation {found.operation!r}.",
+                f"{str(self.checkpoint.path)!r} is of operation {operation!r}.",
                 why="a run goes on under its own operation.",
                 do="attach it with that operation, and the ledger that it was begun with.",
             )
+        return content
+
+    def _pay(self, structure: str, found: Position | None) -> dict[str, Any]:
+        """Charge what is to be charged, and return where the run is."""
+        if self._begun:
+            self._refuse_resumed()
+        elif found is not None:
+            self._resume(found, structure)
+        elif self.account is not None:
+            self._position = replace(self._position, paid=self.account.charge(self.plan, structure))
+        return self._position.to_dict()
+
+    def _resume(self, found: Position, structure: str) -> None:
         self._position = self._written = found
         if self.account is not None and found.done < self.plan.steps:
             paid = self.account.resume(self.plan, structure, found.paid, Span(found.done, found.until))
@@ -331,13 +370,11 @@ class Run:
         self.checkpoint.write(self.model, self.optimizer, self.plan, self._position)
         self._written = self._position
 
-    def _end(self) -> None:
+    def _end(self, digest: str) -> None:
         if self.checkpoint is not None:
             self._save(until=self.plan.steps)
         if self.account is not None and self.account.running:
-            self.account.commit(
-                {"plan": self.plan.to_dict(), "weights": digest_of(self.model), "private": self.private}
-            )
+            self.account.commit({"plan": self.plan.to_dict(), "weights": digest, "private": self.private})
 
     def _leave(self, step: Step | None) -> None:
         """Write down where the loop was left; what was charged and never started is given back."""
@@ -345,31 +382,37 @@ class Run:
         if step is not None and step.state != "done":
             step.state = "left"
             self.clipper.detach()  # also where someone keeps the step's iterator
+            self.weights.release()
         if self._process != os.getpid():  # the run, its charge and its checkpoint are the other process's
             return
+        told = self.ranks.leave(self.done, was_open, lambda: self._tidied(step, was_open))
+        if told is not None and not self.ranks.is_first:
+            self._position, self._broken = Position.from_dict(told[0]), told[1]
+
+    def _tidied(self, step: Step | None, was_open: bool) -> tuple[dict[str, Any], str]:
+        """Leave charge and checkpoint as they are to be, and return where the run is, and whether it is broken."""
         if self.account is not None and not self.account.running:  # no noise was drawn: all is as it was
             self._broken = ""
             if self.account.give_back():
                 self._begun, self._written = False, None
                 if self.checkpoint is not None:
                     self.checkpoint.remove()
-            return
-        if step is None or self.done == self.plan.steps or self._broken:
-            return
-        if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
-            self._position = replace(self._position, done=self.done + 1)
-        if self.checkpoint is not None:
-            # To go on elsewhere costs one step at least, by which the ledger knows of it.
-            self._save(until=min(self.done + 1, self.plan.steps))
+        elif step is not None and self.done < self.plan.steps and not self._broken:
+            if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
+                self._position = replace(self._position, done=self.done + 1)
+            if self.checkpoint is not None:
+                # To go on elsewhere costs one step at least, by which the ledger knows of it.
+                self._save(until=min(self.done + 1, self.plan.steps))
+        return self._position.to_dict(), self._broken
 
     def _refuse_second_loop(self) -> None:
         if self._in_loop:
             raise InvalidArgument("the run is in its loop already.", do="leave it before you begin another.")
 
     def _refuse_broken(self) -> None:
-        if self._broken:
+        if broken := self._broken or self.ranks.parted:
             raise InvalidArgument(
-                f"{self._broken}.",
+                f"{broken}.",
                 why="what has been drawn of it cannot be undone, and is paid for.",
                 do="resume from the checkpoint in a new process, or begin a new run.",
             )
@@ -406,40 +449,45 @@ class Run:
     def _update(self) -> None:
         """Draw the noise, once; divide by the expected batch; overwrite the gradients, and step."""
         self._refuse_other_process()
+        self.ranks.meet(Moment.ADD, self.done)
+        own = self.clipper.under(self.plan.max_grad_norm) if self.plan.clipping == "adaptive" else 0
+        people, under, cells, loss = self.ranks.total(self._people, own, self._loss_cells, self._batch_loss)
+        self.clipper.refuse_more(int(people))
         self._broken = "a step was interrupted while the model was updated"
-        if self.account is not None:
-            self.account.start()
-        times = self.norm / self.plan.max_grad_norm / self.plan.batch
-        noisy = self.noise.on_sums(self.clipper.sums)
-        with torch.no_grad():
-            for group in self.optimizer.param_groups:
-                for weight in group["params"]:
-                    weight.grad = None
-            for name, weight in self.clipper.parameters.items():
-                weight.grad = (noisy[name] * times).to(weight.dtype)
+        norm, measured = self.weights.overwrite(
+            self.clipper, self._noisy, lambda: self._beside(int(people), int(under), int(cells))
+        )
         self.optimizer.step()
-        norm = self._adapted() if self.plan.clipping == "adaptive" else self.norm
-        self._measure_losses()
+        self.losses += measured
+        if self._keep_losses:
+            self.unsafe_losses.append(loss / people if people else math.nan)
         self.clipper.clear()
         self._position = replace(self._position, done=self.done + 1, norm=norm)
         self._broken = ""
 
-    def _adapted(self) -> float:
+    def _noisy(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The gradients of a step: sums with noise, over the expected batch."""
+        times = self.norm / self.plan.max_grad_norm / self.plan.batch
+        noisy = self.noise.on_sums(sums)
+        return {name: (noisy[name] * times).to(one.dtype) for name, one in self.weights.held.items()}
+
+    def _beside(self, people: int, under: int, cells: int) -> tuple[float, list[float]]:
+        """Start what was charged, and measure the next norm, and the mean loss where the plan does."""
+        if self.account is not None:
+            self.account.start()
+        norm = self._adapted(people, under) if self.plan.clipping == "adaptive" else self.norm
+        bound = self.plan.loss_bound
+        return norm, [] if bound is None else [self.noise.on_number(cells) * bound / self.plan.batch]
+
+    def _adapted(self, people: int, under: int) -> float:
         """The next bound: lower, where more gradients than the quantile lie under it (Andrew et al. 2021).
 
         Each example of the step counts +1 where it is under the bound, else -1, so an empty draw says one half.
         """
         assert self.plan.quantile is not None
-        under = self.clipper.under(self.plan.max_grad_norm)
-        balance = self.noise.on_number(CELLS * (2 * under - self._people))
+        balance = self.noise.on_number(CELLS * (2 * under - people))
         share = (1 + balance / self.plan.batch) / 2
         return min(max(self.norm * math.exp(-QUANTILE_RATE * (share - self.plan.quantile)), LEAST_NORM), MOST_NORM)
-
-    def _measure_losses(self) -> None:
-        if self.plan.loss_bound is not None:
-            self.losses.append(self.noise.on_number(self._loss_cells) * self.plan.loss_bound / self.plan.batch)
-        if self._keep_losses:
-            self.unsafe_losses.append(self._batch_loss / self._people if self._people else math.nan)
 
     # What is said of it
 
@@ -472,6 +520,7 @@ def attach(
     purpose: str | None = None,
     checkpoint: str | Path | None = None,
     every: int | None = None,
+    group: ProcessGroup | None = None,
     unsafe_seed: int | None = None,
 ) -> Run:
     """Return a run of a plan on a model and its optimizer, which stay the objects that they are; nothing is spent.
@@ -488,11 +537,13 @@ def attach(
         checkpoint: A file to resume from after a crash; it is written at the beginning and then now and then.
         every: How many steps are made between two checkpoints: as many may have to be paid for again. A fiftieth of
             the steps unless told.
+        group: The processes of torch.distributed that make the run together, each of which calls this; all of them
+            unless told, where torch.distributed is initialised. The first of them pays and writes the checkpoint.
         unsafe_seed: Draw from a seeded stream, for a test: the run is NOT PRIVATE.
 
     Raises:
         InvalidArgument: The optimizer does not fit the model; or nothing is trainable; or a name is missing.
-        NotAllowed: The model cannot be clipped.
+        NotAllowed: The model cannot be clipped, or is wrapped, as for distributed training.
         UnknownName: The dataset has no budget.
 
     Privacy: that of `plan.event`, for weights that see the data through `Run.steps` alone, where each example is
@@ -513,12 +564,21 @@ def attach(
             why="each of its questions would be a release.",
             do="use an optimizer that takes one gradient a step, such as SGD or Adam.",
         )
-    account = None if ledger is None else Account.of(ledger, dataset, analyst, operation, purpose)
+    ranks = Ranks.of(group, model)
+    if checkpoint is not None and any(hasattr(weight, "placements") for weight in model.parameters()):
+        raise NotAllowed(
+            "a run on sharded weights keeps no checkpoint yet.",
+            do="leave checkpoint out, or pass a model whose weights are whole in every process.",
+        )
+    pays = ledger is not None and ranks.is_first
+    account = Account.of(ledger, dataset, analyst, operation, purpose) if pays else None
     if ledger is None and dataset is not None:
         raise InvalidArgument("a dataset is named, and no ledger.", do="pass ledger=..., or leave out the dataset.")
     each = max(plan.steps // PARTS, 1) if every is None else _validate.integer("every", every, 1, plan.steps)
-    kept = None if checkpoint is None else Checkpoint(checkpoint)
-    return Run(model, optimizer, plan, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed)
+    kept = Checkpoint(checkpoint) if checkpoint is not None and ranks.is_first else None
+    return Run(
+        model, optimizer, plan, ranks=ranks, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed
+    )
 
 
 def _refuse_watched(model: nn.Module) -> None:
@@ -529,24 +589,4 @@ def _refuse_watched(model: nn.Module) -> None:
             "the model is within a step of another run.",
             why="the examples of the one would come into the sum of the other.",
             do="finish or leave that step first.",
-        )
-
-
-def _check_covered(optimizer: Optimizer, clipper: Clipper) -> None:
-    """Refuse weights that would be trained without noise, or take noise and not be trained."""
-    covered = {id(weight): name for name, weight in clipper.parameters.items()}
-    held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
-    trained = [weight for group in optimizer.param_groups for weight in group["params"] if weight.requires_grad]
-    if any(id(weight) not in covered for weight in trained):
-        raise InvalidArgument(
-            "the optimizer has trainable weights that are not of the model.",
-            why="their gradients would be neither clipped nor noisy.",
-            do="make the optimizer from model.parameters().",
-        )
-    missing = [name for where, name in covered.items() if where not in held]
-    if missing:
-        raise InvalidArgument(
-            f"the optimizer does not have {missing[0]!r}, which is trainable.",
-            why="its gradients would take a part of max_grad_norm for nothing.",
-            do="freeze it by requires_grad_(False), or give it to the optimizer.",
         )
