@@ -25,9 +25,6 @@ class Examples:
             examples are asked for by number. Tensors are indexed at once, everything else is collated.
         n: How many examples there must be.
 
-    Attributes:
-        tensors: All that examples are read from, where it is in memory.
-
     Raises:
         InvalidArgument: The data are of another kind or size. How many there are is not said: it is not public.
 
@@ -39,7 +36,7 @@ class Examples:
 
     def __init__(self, data: Any, n: int) -> None:
         self._at, lengths = _reader(data)
-        self.tensors = tuple(tensors(data.tensors if isinstance(data, TensorDataset) else data))
+        self._data = data
         if any(length != n for length in lengths):
             raise InvalidArgument(
                 f"the data do not have n={n} examples, of which the plan speaks.",
@@ -50,6 +47,11 @@ class Examples:
     def at(self, places: Integers) -> Any:
         """Return the examples at some places, as one batch."""
         return self._at(places)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors that examples are read from, where they are in memory."""
+        return tuple(tensors(self._data.tensors if isinstance(self._data, TensorDataset) else self._data))
 
 
 def _reader(data: Any) -> tuple[Callable[[Integers], Any], list[int]]:

@@ -135,7 +135,7 @@ class Ranks:
             raise InvalidArgument(
                 f"{what} differ from process to process.",
                 why="they make one run together, from one beginning.",
-                do="give all processes the same: one seed before the model is made, or one state_dict for all of them.",
+                do="give all of them the same: weights, for one, by one state_dict or by one seed before the model is made.",
             )
 
     def leave(self, done: int, was_open: bool, tidy: Callable[[], Any]) -> Any:
@@ -177,19 +177,18 @@ class Ranks:
         """
         if self.size == 1:
             return do()
-        told: dict[str, Any] = {}
-        failed: BaseException | None = None
-        if self.is_first:
-            try:
-                told["value"] = do()
-            except BaseException as error:  # the others wait, whatever it is
-                failed, told = error, {"error": _told_of(error)}
-        told = self._told(told)
-        if failed is not None:
-            raise failed
-        if "error" in told:
-            raise _error_of(*told["error"])
-        return told["value"]
+        if not self.is_first:
+            told = self._told(None)
+            if "error" in told:
+                raise _error_of(*told["error"])
+            return told["value"]
+        try:
+            value = do()
+        except BaseException as error:  # the others wait, whatever it is
+            self._told({"error": _told_of(error)})
+            raise
+        self._told({"value": value})
+        return value
 
     def share(self, draw: Callable[[], Integers]) -> Integers:
         """Return this process's share of what the first one draws: every example of it goes to one process."""

@@ -241,6 +241,7 @@ class Run:
             InvalidArgument: The data are not those of the plan, or the loop was left in the middle of a step; before
                 anything is charged, where it can be seen then.
             BudgetExceeded: The ledger has not enough for the plan.
+            RanksParted: Another process of the run has failed, left the loop or gone.
 
         Privacy: the whole plan is charged before the first noise is drawn. What is refused before that is given back
         where the ledger allows it. A run is open beside other grants, which its price allows for (THEORY 5.3).
@@ -288,7 +289,7 @@ class Run:
                         )
                     advance()
             self.ranks.meet(Moment.END, self.done, self.weights.alike)
-            digest = digest_of(self.model)
+            digest = digest_of(self.model) if self.account is not None or self.ranks.size > 1 else ""
             self.ranks.first(lambda: self._end(digest))
         finally:
             self._in_loop = False
