@@ -135,7 +135,7 @@ class Ranks:
             raise InvalidArgument(
                 f"{what} differ from process to process.",
                 why="they make one run together, from one beginning.",
-                do="give all of them the same: weights, for one, by one state_dict or by one seed before the model is made.",
+                do="give all of them the same; weights by one state_dict, or by one seed before the model is made.",
             )
 
     def leave(self, done: int, was_open: bool, tidy: Callable[[], Any]) -> Any:
