@@ -155,6 +155,13 @@ class TestStructure:
         model[0].weight.requires_grad_(False)
         assert structure_of(model, optimizer) != same
 
+    def test_numbers_without_dimensions_are_digested(self) -> None:
+        model = nn.Linear(2, 2)
+        model.register_buffer("count", torch.tensor(3))
+        before = digest_of(model)
+        model.count += 1  # type: ignore[operator]
+        assert digest_of(model) != before
+
     @pytest.mark.parametrize("change", ["model", "plan", "operation"])
     def test_another_one_is_refused_before_anything_is_spent(self, tmp_path: Path, ledger: Ledger, change: str) -> None:
         crashed(charged(ledger, tmp_path / "run"), 3)

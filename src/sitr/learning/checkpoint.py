@@ -228,7 +228,9 @@ def digest_of(model: nn.Module) -> str:
     for name, held in sorted(_model_state(model).items()):
         one = held.full_tensor() if hasattr(held, "full_tensor") else held  # of a shard: all processes bring theirs
         found.update(f"{name} {tuple(one.shape)} {one.dtype}".encode())
-        found.update(one.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if one.numel() else b"")
+        found.update(
+            one.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() if one.numel() else b""
+        )
     return found.hexdigest()
 
 

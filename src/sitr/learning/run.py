@@ -25,15 +25,14 @@ from .checkpoint import Checkpoint, Position, digest_of, restored, structure_of
 from .clipping import Clipper
 from .data import Examples
 from .explanation import Spent, Trace, progress_of, run_explained
-from .noise import CELLS, StepNoise, in_cells
-from .plan import LEAST_NORM, MOST_NORM, TrainingPlan
+from .noise import StepNoise, in_cells
+from .plan import TrainingPlan
 from .ranks import Content, Moment, Ranks, bits_of
 from .sampling import Integers, Sampler, microbatches, sampler_of
 from .weights import weights_of
 
 PARTS = 50  # of a run: so many checkpoints are written, unless told otherwise
 MOST_MICROBATCH = 10**9
-QUANTILE_RATE = 0.2  # how fast an adaptive bound follows its quantile (Andrew et al. 2021)
 
 
 class Step:
@@ -476,19 +475,10 @@ class Run:
         """Start what was charged, and measure the next norm, and the mean loss where the plan does."""
         if self.account is not None:
             self.account.start()
-        norm = self._adapted(people, under) if self.plan.clipping == "adaptive" else self.norm
+        adaptive = self.plan.clipping == "adaptive"
+        norm = self.noise.next_norm(self.norm, people, under) if adaptive else self.norm
         bound = self.plan.loss_bound
         return norm, [] if bound is None else [self.noise.on_number(cells) * bound / self.plan.batch]
-
-    def _adapted(self, people: int, under: int) -> float:
-        """The next bound: lower, where more gradients than the quantile lie under it (Andrew et al. 2021).
-
-        Each example of the step counts +1 where it is under the bound, else -1, so an empty draw says one half.
-        """
-        assert self.plan.quantile is not None
-        balance = self.noise.on_number(CELLS * (2 * under - people))
-        share = (1 + balance / self.plan.batch) / 2
-        return min(max(self.norm * math.exp(-QUANTILE_RATE * (share - self.plan.quantile)), LEAST_NORM), MOST_NORM)
 
     # What is said of it
 
