@@ -19,7 +19,7 @@ SIZES = (2, 4)
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    wanted = ["shard_sums/1", "shard_training/1", "shard_refusals/4", "shard_loop/2"]
+    wanted = ["shard_crash/2", "shard_resume/4", "shard_sums/1", "shard_training/1", "shard_refusals/4", "shard_loop/2"]
     wanted += [f"{name}/{size}" for name in ("shard_sums", "shard_noise", "shard_training") for size in SIZES]
     return worlds(tmp_path_factory.mktemp("worlds"), *wanted)
 
@@ -82,10 +82,20 @@ def test_a_failure_ends_all_and_leaves_shards(told: Any) -> None:
         assert member["seconds"] < TIMEOUT / 2
 
 
+def test_a_killed_run_goes_on_in_other_processes(told: Any) -> None:
+    """Two processes wrote it; four go on with the same weights and moments."""
+    assert told["shard_crash/2"] == [None, None]
+    members = told["shard_resume/4"]
+    for member in members:
+        assert (member["done"], member["ended"]) == (4, 6)
+        assert member["weights"] == member["had"]
+        assert member["moments"] == members[0]["moments"]
+        assert any(np.any(one) for one in member["moments"])
+
+
 @pytest.mark.parametrize(
     ("what", "match"),
     [
-        ("checkpoint", "keeps no checkpoint yet"),
         ("ignored", "not sharded along its first dimension"),
         ("partly", "the model itself is not"),
         ("mesh", "not sharded along its first dimension"),

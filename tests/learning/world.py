@@ -536,7 +536,7 @@ def shard_training(member: Member) -> Any:
 
 @scenario
 def shard_loop(member: Member) -> Any:
-    """Charged, with empty shares and numbers of micro-batches that differ; then the last process fails."""
+    """Charged, with empty shares and numbers of micro-batches that differ; then the last one fails within `forward`."""
     import torch.distributed as dist
     from torch.distributed.tensor import DTensor
 
@@ -555,13 +555,15 @@ def shard_loop(member: Member) -> Any:
     gone_through(run, microbatch=member.rank + 1)
     told = {"done": run.done, "weights": digest_of(run.model)}
 
-    def wrong(run: Any) -> None:
+    run = sharded(**who, operation="three")
+
+    def wrong(*given: Any) -> None:
         if member.last and run.done == 2:
             raise ZeroDivisionError
 
-    run = sharded(**who, operation="three")
+    run.model[1].register_forward_hook(wrong)
     with fixed(range(8)):
-        told |= ended(lambda: gone_through(run, wrong))
+        told |= ended(lambda: gone_through(run))
     told["sharded"] = all(isinstance(one, DTensor) for one in run.model.parameters())
     told["again"] = ended(lambda: gone_through(sharded(**who, operation="four")))
     if member.rank == 0:
@@ -569,6 +571,40 @@ def shard_loop(member: Member) -> Any:
             told["states"] = [[line.operation, line.state] for line in ledger.releases()]
             told["kept"] = ledger.answer("two").value["weights"]
     return told
+
+
+@scenario
+def shard_crash(member: Member) -> Any:
+    """Dies behind step 5; the checkpoint was written before steps 1, 3 and 5. Says in a file what it had then."""
+    from tests.learning.loops import made, trained
+
+    def die(run: Any) -> None:
+        if run.done == 4:
+            (member.folder / f"had-{member.rank}.json").write_text(json.dumps(full(run)))
+        if run.done == 5:
+            time.sleep(0.3 * (member.rank == 0))
+            os._exit(3)
+
+    kept = member.folder / "run" if member.rank == 0 else Path("nowhere") / "run"
+    return trained(sharded(made(noise_multiplier=0.5), checkpoint=kept, every=2), after=die)
+
+
+@scenario
+def shard_resume(member: Member) -> Any:
+    """Goes on from it, in more processes; the loop is left before the first step, and entered again."""
+    from tests.learning.loops import data, made
+
+    kept = member.folder / "run" if member.rank == 0 else Path("nowhere") / "run"
+    run = sharded(made(noise_multiplier=0.5), checkpoint=kept, every=2)
+    steps = run.steps(data())
+    next(steps)
+    run.weights.release()
+    told = {"weights": full(run), "done": run.done, "had": json.loads((member.folder / "had-0.json").read_text())}
+    moments = [one["exp_avg"] for one in run.optimizer.state_dict()["state"].values()]
+    told["moments"] = [getattr(one, "full_tensor", lambda one=one: one)().tolist() for one in moments]
+    steps.close()
+    gone_through(run)
+    return told | {"ended": run.done}
 
 
 @scenario
@@ -589,7 +625,6 @@ def shard_refusals(member: Member) -> Any:
         return attach(model, torch.optim.SGD(model.parameters(), lr=0.1), made())
 
     return {
-        "checkpoint": ended(lambda: sharded(checkpoint=member.folder / "run")),
         "ignored": ended(lambda: partly(True)),
         "partly": ended(lambda: partly(False)),
         "mesh": ended(lambda: sharded(mesh=init_device_mesh("cpu", (2, 2)))),
@@ -662,7 +697,8 @@ def main(folder: Path, wanted: list[str]) -> None:
     told = {}
     for one in wanted:
         name, size = one.split("/")
-        told[one] = play(name, int(size), folder / ("kept" if name in ("crash", "resume") else f"{name}-{size}"))
+        pair = {"crash": "kept", "resume": "kept", "shard_crash": "shards", "shard_resume": "shards"}
+        told[one] = play(name, int(size), folder / pair.get(name, f"{name}-{size}"))
     print(json.dumps(told))
 
 

@@ -28,6 +28,8 @@ from ..ledger.disk import owner_only, sync_folder
 from .account import Paid, Span
 from .plan import TrainingPlan
 
+Content = tuple[dict[str, Tensor], dict[str, Any]]  # of a file: tensors by name, and the rest
+
 VERSION = "1"
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -61,6 +63,32 @@ class Position:
         """Read what `to_dict` returned."""
         made = cls(**record)
         return replace(made, paid=tuple(Span(*one) for one in record["paid"]))
+
+
+@dataclass(frozen=True)
+class State:
+    """What model and optimizer hold at a moment.
+
+    Attributes:
+        tensors: By name, whole and apart from those in use.
+        about: The rest, as JSON holds it: their structure, the optimizer's groups, and what of its state is no tensor.
+    """
+
+    tensors: dict[str, Tensor]
+    about: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: nn.Module, optimizer: Optimizer) -> State:
+        """Return what they hold now; of weights in shards, all processes bring theirs together.
+
+        Raises:
+            InvalidArgument: There is something that JSON and tensors cannot hold.
+        """
+        tensors = {f"model.{name}": one for name, one in _model_state(model).items()}
+        groups, values = _optimizer_state(optimizer, tensors)
+        about = {"structure": structure_of(model, optimizer), "groups": groups, "values": values}
+        # Tied weights share memory, which the format does not hold.
+        return cls({name: _whole(one).detach().cpu().contiguous().clone() for name, one in tensors.items()}, about)
 
 
 class Checkpoint:
@@ -105,24 +133,10 @@ class Checkpoint:
                 ) from None
             yield
 
-    def write(self, model: nn.Module, optimizer: Optimizer, plan: TrainingPlan, position: Position) -> None:
-        """Replace the file by one of this moment, on the disk before this returns.
-
-        Raises:
-            InvalidArgument: The state of the model or of the optimizer has parts that JSON and tensors cannot hold.
-        """
-        tensors = {f"model.{name}": one for name, one in _model_state(model).items()}
-        groups, values = _optimizer_state(optimizer, tensors)
-        about = {
-            "plan": plan.to_dict(),
-            "position": position.to_dict(),
-            "structure": structure_of(model, optimizer),
-            "groups": groups,
-            "values": values,
-        }
-        # Tied weights share memory, which the format does not hold.
-        apart = {name: one.detach().cpu().contiguous().clone() for name, one in tensors.items()}
-        content = save(apart, metadata={"sitr": json.dumps(about), "version": VERSION})
+    def write(self, state: State, plan: TrainingPlan, position: Position) -> None:
+        """Replace the file by one of a state, on the disk before this returns."""
+        about = {"plan": plan.to_dict(), "position": position.to_dict(), **state.about}
+        content = save(state.tensors, metadata={"sitr": json.dumps(about), "version": VERSION})
         beside = self.path.with_name(f"{self.path.name}.new")
         with open(beside, "wb", opener=owner_only) as file:
             file.write(content)
@@ -139,17 +153,12 @@ class Checkpoint:
         """
         return Position.from_dict(self._content(tensors=False)[1]["position"]) if self.exists else None
 
-    def read(self, model: nn.Module, optimizer: Optimizer, plan: TrainingPlan) -> Position:
-        """Bring model and optimizer to where the run was, and return its position.
+    def read(self, structure: str, plan: TrainingPlan) -> Content:
+        """Return what the file holds, for `restored`.
 
-        Raises:
-            InvalidRecord: The file is no checkpoint, or of a later version.
-            InvalidArgument: It is of another plan, or of a model or an optimizer of another structure.
-        """
-        return restored(model, optimizer, *self.content(structure_of(model, optimizer), plan))
-
-    def content(self, structure: str, plan: TrainingPlan) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return what the file holds, for `restored`: tensors, and what is told of them.
+        Args:
+            structure: Of the model and the optimizer that it is to be of.
+            plan: Likewise.
 
         Raises:
             InvalidRecord: The file is no checkpoint, or of a later version.
@@ -170,7 +179,7 @@ class Checkpoint:
             )
         return tensors, about
 
-    def _content(self, *, tensors: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def _content(self, *, tensors: bool = True) -> Content:
         try:
             with safe_open(self.path, framework="pt") as file:
                 told = file.metadata() or {}
@@ -184,14 +193,31 @@ class Checkpoint:
 
 def restored(model: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor], about: dict[str, Any]) -> Position:
     """Bring model and optimizer to what a checkpoint holds, and return the position of its run."""
-    model.load_state_dict({name.removeprefix("model."): tensors[name] for name in tensors if name[:6] == "model."})
+    held = model.state_dict()
+    model.load_state_dict({name: _placed(tensors[f"model.{name}"], one) for name, one in held.items()})
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Any]] = {}
     for name, value in {**about["values"], **tensors}.items():
         if name.startswith("optimizer."):
             _, index, key = name.split(".", 2)
-            state.setdefault(int(index), {})[key] = value
+            state.setdefault(int(index), {})[key] = _placed(value, weights[int(index)])
     optimizer.load_state_dict({"state": state, "param_groups": [_from_json(group) for group in about["groups"]]})
     return Position.from_dict(about["position"])
+
+
+def _whole(held: Tensor) -> Tensor:
+    """A tensor, of which all processes bring their shards where it is in shards."""
+    found: Tensor = held.full_tensor() if hasattr(held, "full_tensor") else held
+    return found
+
+
+def _placed(value: Any, like: Tensor) -> Any:
+    """A value, or this process's shard of it, where it is of the shape of a weight that is in shards."""
+    if not hasattr(like, "placements") or not isinstance(value, Tensor) or value.shape != like.shape:
+        return value
+    from torch.distributed.tensor import distribute_tensor  # takes long to import
+
+    return distribute_tensor(value.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
 
 def structure_of(model: nn.Module, optimizer: Optimizer) -> str:
@@ -226,7 +252,7 @@ def digest_of(model: nn.Module) -> str:
     """
     found = hashlib.sha256()
     for name, held in sorted(_model_state(model).items()):
-        one = held.full_tensor() if hasattr(held, "full_tensor") else held  # of a shard: all processes bring theirs
+        one = _whole(held)
         found.update(f"{name} {tuple(one.shape)} {one.dtype}".encode())
         found.update(
             one.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() if one.numel() else b""

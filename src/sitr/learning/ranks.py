@@ -21,9 +21,9 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from .. import errors
 from ..errors import InvalidArgument, NotAllowed, RanksParted, SitrError
+from .checkpoint import Content
 from .sampling import Integers
 
-Content = tuple[dict[str, Tensor], dict[str, Any]]  # of a checkpoint: tensors, and what is told of them
 WHOLE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes: to look at the bits of a number
 
 FIRST_FSDP = "FullyShardedDataParallel"  # by name: importing it takes long
@@ -138,18 +138,20 @@ class Ranks:
                 do="give all of them the same; weights by one state_dict, or by one seed before the model is made.",
             )
 
-    def leave(self, done: int, was_open: bool, tidy: Callable[[], Any]) -> Any:
+    def leave(self, done: int, was_open: bool, bring: Callable[[], None], tidy: Callable[[], Any]) -> Any:
         """Leave the loop: with all others, or as the one that the others then know of.
 
         Args:
             done: How many steps are behind.
             was_open: Whether it is left within a step.
+            bring: What all processes then do first, if all leave at the same place.
             tidy: What the first process does; the others are told what it returns.
 
         Returns:
             What `tidy` returned; None where the processes have parted, and only the first one knows.
         """
         if self._left(done, was_open):
+            bring()
             return self.first(tidy)
         return tidy() if self.is_first else None
 

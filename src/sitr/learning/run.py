@@ -17,17 +17,17 @@ from torch.distributed import ProcessGroup
 from torch.optim import Optimizer
 
 from .. import _validate
-from ..errors import InvalidArgument, NotAllowed
+from ..errors import InvalidArgument
 from ..ledger import Ledger
 from ..mechanisms.randomness import EXPANDED, Seeded
 from .account import Account, Paid, Span, went_on
-from .checkpoint import Checkpoint, Position, digest_of, restored, structure_of
+from .checkpoint import Checkpoint, Content, Position, State, digest_of, restored, structure_of
 from .clipping import Clipper
 from .data import Examples
 from .explanation import Spent, Trace, progress_of, run_explained
 from .noise import StepNoise, in_cells
 from .plan import TrainingPlan
-from .ranks import Content, Moment, Ranks, bits_of
+from .ranks import Moment, Ranks, bits_of
 from .sampling import Integers, Sampler, microbatches, sampler_of
 from .weights import weights_of
 
@@ -183,6 +183,7 @@ class Run:
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
         self._begun = self._in_loop = False
         self._process = os.getpid()  # in which the run was begun
+        self._state: State | None = None  # of shards, for a checkpoint: all processes have brought theirs
         self._written: Position | None = None  # what the checkpoint holds, unless someone else went on from it
         self._broken = ""
 
@@ -288,6 +289,7 @@ class Run:
                         )
                     advance()
             self.ranks.meet(Moment.END, self.done, self.weights.alike)
+            self._bring()
             digest = digest_of(self.model) if self.account is not None or self.ranks.size > 1 else ""
             self.ranks.first(lambda: self._end(digest))
         finally:
@@ -297,15 +299,20 @@ class Run:
     def _next(self, sampler: Sampler, examples: Examples, most: int | None) -> Step:
         self._refuse_other_process()
         self.ranks.meet(Moment.DRAW, self.done, self.weights.alike)
-        places = self.ranks.share(lambda: self._drawn(sampler))
+        due = self.every > 0 and self.done >= self._position.until
+        if due:
+            self._bring()
+        places = self.ranks.share(lambda: self._drawn(sampler, due))
+        if due:
+            self._position = replace(self._position, until=min(self.done + self.every, self.plan.steps))
         self.weights.gather()
         self.clipper.clear()
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
         return Step(self, self.done + 1, places, examples, most)
 
-    def _drawn(self, sampler: Sampler) -> Integers:
+    def _drawn(self, sampler: Sampler, due: bool) -> Integers:
         """Draw who is in the next step, behind the checkpoint where one is due."""
-        if self.checkpoint is not None and self.done >= self._position.until:
+        if due:
             if self.account is not None:
                 self.account.refuse_resumed(self.paid)
             self._save(until=min(self.done + self.every, self.plan.steps))
@@ -320,7 +327,7 @@ class Run:
         self._process = os.getpid()
         structure = structure_of(self.model, self.optimizer)
         self.ranks.begin(self.done)
-        settings = [self.plan.to_dict(), structure, self._seed, self._keep_losses]
+        settings = [self.plan.to_dict(), structure, self.every, self._seed, self._keep_losses]
         self.ranks.same("plans, models, optimizers or settings", lambda: settings)
         self.ranks.same("examples", lambda: bits_of(examples.tensors))
         lock = contextlib.nullcontext() if self.checkpoint is None else self.checkpoint.locked()
@@ -328,6 +335,9 @@ class Run:
         content = self.ranks.content(lambda: self._kept(structure))
         found = None if content is None else restored(self.model, self.optimizer, *content)
         self.ranks.same("weights", lambda: digest_of(self.model))
+        if found is not None:
+            self._position = self._written = found
+            self._bring()
         told = self.ranks.first(lambda: self._pay(structure, found))
         if not self.ranks.is_first:
             self._position = Position.from_dict(told)
@@ -337,7 +347,7 @@ class Run:
         """Return what the checkpoint holds, where the run begins from it."""
         if self._begun or self.checkpoint is None or not self.checkpoint.exists:
             return None
-        content = self.checkpoint.content(structure, self.plan)
+        content = self.checkpoint.read(structure, self.plan)
         operation = content[1]["position"]["operation"]
         if operation != self._position.operation:
             raise InvalidArgument(
@@ -351,28 +361,28 @@ class Run:
         """Charge what is to be charged, and return where the run is."""
         if self._begun:
             self._refuse_resumed()
-        elif found is not None:
-            self._resume(found, structure)
-        elif self.account is not None:
-            self._position = replace(self._position, paid=self.account.charge(self.plan, structure))
-        return self._position.to_dict()
-
-    def _resume(self, found: Position, structure: str) -> None:
-        self._position = self._written = found
-        if self.account is not None and found.done < self.plan.steps:
+        elif found is not None and found.done < self.plan.steps and self.account is not None:
             paid = self.account.resume(self.plan, structure, found.paid, Span(found.done, found.until))
             self._position = replace(found, paid=paid)
             self._save(until=found.until)  # before it starts: who resumes this file again pays again
+        elif found is None and self.account is not None:
+            self._position = replace(self._position, paid=self.account.charge(self.plan, structure))
+        return self._position.to_dict()
+
+    def _bring(self) -> None:
+        """Let all processes bring what a checkpoint needs of their shards."""
+        self._state = State.of(self.model, self.optimizer) if self.every and self.weights.in_shards else None
 
     def _save(self, until: int) -> None:
-        assert self.checkpoint is not None
-        self._position = replace(self._position, until=until)
-        self.checkpoint.write(self.model, self.optimizer, self.plan, self._position)
-        self._written = self._position
+        """Write the checkpoint, if there is one; that of shards only if all processes have brought theirs."""
+        if self.checkpoint is None or (self.weights.in_shards and self._state is None):
+            return
+        position = replace(self._position, until=until)
+        self.checkpoint.write(self._state or State.of(self.model, self.optimizer), self.plan, position)
+        self._state, self._position, self._written = None, position, position
 
     def _end(self, digest: str) -> None:
-        if self.checkpoint is not None:
-            self._save(until=self.plan.steps)
+        self._save(until=self.plan.steps)
         if self.account is not None and self.account.running:
             self.account.commit({"plan": self.plan.to_dict(), "weights": digest, "private": self.private})
 
@@ -385,7 +395,7 @@ class Run:
             self.weights.release()
         if self._process != os.getpid():  # the run, its charge and its checkpoint are the other process's
             return
-        told = self.ranks.leave(self.done, was_open, lambda: self._tidied(step, was_open))
+        told = self.ranks.leave(self.done, was_open, self._bring, lambda: self._tidied(step, was_open))
         if told is not None and not self.ranks.is_first:
             self._position, self._broken = Position.from_dict(told[0]), told[1]
 
@@ -400,9 +410,8 @@ class Run:
         elif step is not None and self.done < self.plan.steps and not self._broken:
             if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
                 self._position = replace(self._position, done=self.done + 1)
-            if self.checkpoint is not None:
-                # To go on elsewhere costs one step at least, by which the ledger knows of it.
-                self._save(until=min(self.done + 1, self.plan.steps))
+            # To go on elsewhere costs one step at least, by which the ledger knows of it.
+            self._save(until=min(self.done + 1, self.plan.steps))
         return self._position.to_dict(), self._broken
 
     def _refuse_second_loop(self) -> None:
@@ -556,16 +565,12 @@ def attach(
             do="use an optimizer that takes one gradient a step, such as SGD or Adam.",
         )
     ranks = Ranks.of(group, model)
-    if checkpoint is not None and any(hasattr(weight, "placements") for weight in model.parameters()):
-        raise NotAllowed(
-            "a run on sharded weights keeps no checkpoint yet.",
-            do="leave checkpoint out, or pass a model whose weights are whole in every process.",
-        )
     pays = ledger is not None and ranks.is_first
     account = Account.of(ledger, dataset, analyst, operation, purpose) if pays else None
     if ledger is None and dataset is not None:
         raise InvalidArgument("a dataset is named, and no ledger.", do="pass ledger=..., or leave out the dataset.")
     each = max(plan.steps // PARTS, 1) if every is None else _validate.integer("every", every, 1, plan.steps)
+    each = 0 if checkpoint is None else each
     kept = Checkpoint(checkpoint) if checkpoint is not None and ranks.is_first else None
     return Run(
         model, optimizer, plan, ranks=ranks, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed

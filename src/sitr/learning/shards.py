@@ -32,6 +32,8 @@ class Shards(Weights):
         NotAllowed: Weights are sharded in another way, or among other processes.
     """
 
+    in_shards = True
+
     def __init__(self, model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> None:
         super().__init__(model, optimizer, ranks)
         if not isinstance(model, FSDPModule):
@@ -74,9 +76,12 @@ class Shards(Weights):
             part.unshard()
 
     def release(self) -> None:
-        """Keep this process's shards, also where a forward pass was left in its middle."""
+        """Keep this process's shards."""
         for part in self._parts:
             part.reshard()
+        now = dict(self.model.named_parameters())
+        if any(now[name] is not weight for name, weight in self.held.items()):  # a forward pass was left within
+            self._parts[0].reset_iter_state()
 
     def overwrite(self, clipper: Clipper, noisy: Noisy, beside: Callable[[], Any]) -> Any:
         """Put this process's shard of the noisy sum in the place of gradients, as `Weights.overwrite` does.

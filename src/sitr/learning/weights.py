@@ -26,10 +26,13 @@ class Weights:
 
     Attributes:
         held: The trainable weights by name, as the optimizer holds them.
+        in_shards: Whether each process holds a part of them only.
 
     Raises:
         InvalidArgument: The optimizer has others, or not all.
     """
+
+    in_shards = False
 
     def __init__(self, model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> None:
         self.model, self.optimizer, self.ranks = model, optimizer, ranks
