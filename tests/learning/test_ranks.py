@@ -74,13 +74,13 @@ class TestNoise:
     @pytest.mark.parametrize("size", SIZES)
     @pytest.mark.parametrize("kind", ["exact", "float"])
     def test_is_that_of_one_process(self, told: Any, kind: str, size: int) -> None:
-        """Gradients of 100 empty steps are noise: Σ (g batch/σC)² over 26 weights is χ²; steps are independent.
+        """Gradients of 50 empty steps are noise: Σ (g batch/σC)² over 26 weights is χ²; steps are independent.
 
         The mean product of M independent pairs is near normal, of deviation 1/√M. Six cases, and two tests of each,
         share the false alarm.
         """
         each = FALSE_ALARM / 24
-        values = np.array(told[f"noise/{size}"][0][kind]).reshape(100, 26) * 10 / 2.0
+        values = np.array(told[f"noise/{size}"][0][kind]).reshape(50, 26) * 10 / 2.0
         total = float((values**2).sum())
         assert chi2.ppf(each, values.size) < total < chi2.isf(each, values.size)
         both = values[:-1:2] * values[1::2]
@@ -105,7 +105,7 @@ class TestDraws:
 
         As for one process (test_sampling): three tests share the false alarm.
         """
-        steps, n, q, each = 1500, 100, 0.3, FALSE_ALARM / 6
+        steps, n, q, each = 800, 100, 0.3, FALSE_ALARM / 6
         inside = np.zeros((steps, n))
         for shares in told["draws/4"]:
             for step, places in enumerate(shares):

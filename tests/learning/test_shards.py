@@ -40,7 +40,7 @@ def test_sums_are_those_of_one_process_to_the_last_bit(told: Any, plan: str, siz
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", ["exact", "float"])
 def test_noise_is_that_of_one_process(told: Any, kind: str, size: int) -> None:
-    """Σ (g batch/σC)² over all shards and 100 steps is χ²; shards are independent of each other, and so are steps.
+    """Σ (g batch/σC)² over all shards and 50 steps is χ²; shards are independent of each other, and so are steps.
 
     The mean product of M independent pairs is near normal, of deviation 1/√M. Three tests of four cases share the false
     alarm.
@@ -48,7 +48,7 @@ def test_noise_is_that_of_one_process(told: Any, kind: str, size: int) -> None:
     each = FALSE_ALARM / 24
     members = [np.array(member[kind]) * 10 / 2.0 for member in told[f"shard_noise/{size}"]]
     whole = np.concatenate(members, axis=1)
-    assert whole.shape == (100, 26)
+    assert whole.shape == (50, 26)
     assert len(np.unique(whole)) == whole.size
     total = float((whole**2).sum())
     assert chi2.ppf(each, whole.size) < total < chi2.isf(each, whole.size)
