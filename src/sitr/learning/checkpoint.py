@@ -211,7 +211,7 @@ def _whole(held: Tensor) -> Tensor:
     return found
 
 
-def _placed(value: Any, like: Tensor) -> Any:
+def _placed(value: Any, like: Any) -> Any:
     """A value, or this process's shard of it, where it is of the shape of a weight that is in shards."""
     if not hasattr(like, "placements") or not isinstance(value, Tensor) or value.shape != like.shape:
         return value
