@@ -19,8 +19,18 @@ SIZES = (2, 4)
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    wanted = ["shard_crash/2", "shard_resume/4", "shard_sums/1", "shard_training/1", "shard_refusals/4", "shard_loop/2"]
-    wanted += [f"{name}/{size}" for name in ("shard_sums", "shard_noise", "shard_training") for size in SIZES]
+    wanted = [
+        "shard_crash/2",
+        "shard_resume/4",
+        "shard_sums/1",
+        "shard_gpt/1",
+        "shard_training/1",
+        "shard_refusals/4",
+        "shard_loop/2",
+    ]
+    wanted += [
+        f"{name}/{size}" for name in ("shard_sums", "shard_gpt", "shard_noise", "shard_training") for size in SIZES
+    ]
     return worlds(tmp_path_factory.mktemp("worlds"), *wanted)
 
 
@@ -34,6 +44,15 @@ def test_sums_are_those_of_one_process_to_the_last_bit(told: Any, plan: str, siz
         for name, rows in whole.items():
             assert [row for member in members for row in member["sums"][step][name]] == rows
     assert {member["norm"] for member in members} == {alone[plan]["norm"]}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_sums_of_a_transformer_are_those_of_one_process(told: Any, size: int) -> None:
+    """Blocks in groups of their own, and a table that is the head as well."""
+    (alone,) = told["shard_gpt/1"]
+    for step, whole in enumerate(alone):
+        for name, rows in whole.items():
+            assert [row for member in told[f"shard_gpt/{size}"] for row in member[step][name]] == rows
 
 
 @pytest.mark.statistical
@@ -62,7 +81,8 @@ def test_the_optimizer_trains_its_shards(told: Any, size: int) -> None:
     """Without noise, all weights end where those of one process end."""
     (alone,) = told["shard_training/1"]
     for member in told[f"shard_training/{size}"]:
-        assert all(np.array_equal(one, other) for one, other in zip(member, alone, strict=True))
+        assert all(np.array_equal(one, other) for one, other in zip(member["weights"], alone["weights"], strict=True))
+        assert member["trains"], "afterwards the model is trained as if there had been no run"
 
 
 def test_every_process_makes_every_step(told: Any) -> None:

@@ -497,6 +497,40 @@ def shard_sums(member: Member) -> Any:
 
 
 @scenario
+def shard_gpt(member: Member) -> Any:
+    """Sums of a transformer whose blocks are sharded by themselves, with the table of words as its head."""
+    import torch
+    import torch.nn.functional as F
+    from torch.distributed.fsdp import fully_shard
+
+    from sitr.learning import attach
+    from sitr.learning import run as run_module
+    from tests.learning.loops import made
+    from tests.learning.models import GPT
+
+    torch.manual_seed(7)
+    model, ids = GPT(tied=True), torch.randint(11, (40, 6))
+    if member.size > 1:
+        for part in (*model.blocks, model):
+            fully_shard(part)
+    seen: list[Any] = []
+    noisy = run_module.StepNoise.on_sums
+
+    def kept(self: Any, given: Any) -> Any:
+        seen.append({name: one.tolist() for name, one in given.items()})
+        return noisy(self, given)
+
+    run_module.StepNoise.on_sums = kept  # type: ignore[method-assign,assignment]
+    run = attach(model, torch.optim.SGD(model.parameters(), lr=0.0), made(steps=2))
+    with fixed(range(5)):
+        for step in run.steps(ids, microbatch=1):
+            for x in step:
+                found = F.cross_entropy(model(x)[:, :-1].transpose(1, 2), x[:, 1:], reduction="none")
+                step.backward(found.mean(1))
+    return seen
+
+
+@scenario
 def shard_noise(member: Member) -> Any:
     """Gradients of steps that nobody is in."""
     from tests.learning.loops import made, trained
@@ -533,7 +567,11 @@ def shard_training(member: Member) -> Any:
     with fixed(range(7)):
         run = trained(attached(made(steps=5)) if member.size == 1 else sharded(made(steps=5)), after=use, microbatch=1)
     run_module.StepNoise.on_sums = noisy  # type: ignore[method-assign]
-    return full(run)
+    told = {"weights": full(run)}
+    run.model.zero_grad()
+    run.model(data()[0]).sum().backward()  # as without a run
+    told["trains"] = all(one.grad is not None and one.grad.shape == one.shape for one in run.model.parameters())
+    return told
 
 
 @scenario

@@ -142,7 +142,8 @@ class Clipper:
         if self._handles:
             return
         self._handles = [
-            self.model.register_forward_pre_hook(self._before, with_kwargs=True),
+            # Before all other hooks: what these do is watched too, and a probe is not within their forward pass.
+            self.model.register_forward_pre_hook(self._before, prepend=True, with_kwargs=True),
             self.model.register_forward_hook(self._after, with_kwargs=True, always_call=True),
         ]
         for name, p in self.parameters.items():

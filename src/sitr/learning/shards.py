@@ -15,6 +15,9 @@ from .clipping import Clipper
 from .ranks import Ranks
 from .weights import Noisy, Weights
 
+# What a group of weights does by itself around a forward pass, none of which it may do within a step.
+SETTINGS = ("post_forward_mesh_info", "reshard_after_backward", "reduce_grads", "all_reduce_grads")
+
 
 class Shards(Weights):
     """Weights of which every process has a part, along their first dimension.
@@ -44,10 +47,10 @@ class Shards(Weights):
             )
         for name, weight in self.held.items():
             self._check(name, weight)
+        self._model = model
         self._parts = [part for part in model.modules() if isinstance(part, FSDPModule)]
-        model.set_reshard_after_forward(False)
-        model.set_reshard_after_backward(False)
-        model.set_requires_gradient_sync(False)
+        self._groups = [group for part in self._parts for group in part._get_fsdp_state()._fsdp_param_groups]
+        self._settings: list[dict[str, Any]] = []
 
     def _check(self, name: str, weight: Tensor) -> None:
         along = weight.placements == (Shard(0),) if isinstance(weight, DTensor) else False
@@ -71,17 +74,24 @@ class Shards(Weights):
         return ()
 
     def gather(self) -> None:
-        """Let this process have all weights: all processes do so together."""
+        """Let this process have all weights, until they are released: all processes do so together."""
+        self._settings = [{name: getattr(group, name) for name in SETTINGS} for group in self._groups]
+        self._model.set_reshard_after_forward(False)
+        self._model.set_reshard_after_backward(False)
+        self._model.set_requires_gradient_sync(False)
         for part in self._parts:
             part.unshard()
 
     def release(self) -> None:
-        """Keep this process's shards."""
+        """Keep this process's shards, and let forward passes gather by themselves again, as they were told to."""
         for part in self._parts:
             part.reshard()
         now = dict(self.model.named_parameters())
         if any(now[name] is not weight for name, weight in self.held.items()):  # a forward pass was left within
-            self._parts[0].reset_iter_state()
+            self._model.reset_iter_state()
+        for group, settings in zip(self._groups, self._settings, strict=False):
+            vars(group).update(settings)
+        self._settings = []
 
     def overwrite(self, clipper: Clipper, noisy: Noisy, beside: Callable[[], Any]) -> Any:
         """Put this process's shard of the noisy sum in the place of gradients, as `Weights.overwrite` does.
