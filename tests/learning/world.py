@@ -311,6 +311,32 @@ def fails_first(member: Member) -> Any:
 
 
 @scenario
+def keeps_error(member: Member) -> Any:
+    """The last process reduces its loss, and keeps the error while the others are in their step."""
+    import torch.nn.functional as F
+
+    from tests.learning.loops import data
+
+    run, kept = attached(), []
+
+    def loop() -> None:
+        for step in run.steps(data()):
+            for x, y in step:
+                losses = F.cross_entropy(run.model(x), y, reduction="none")
+                step.backward(losses.mean() if member.last else losses)
+
+    def keep() -> None:
+        try:
+            loop()
+        except Exception as error:
+            kept.append(error)
+
+    with fixed(range(8)):
+        told = ended(keep)
+    return told | {"error": type(kept[0]).__name__}
+
+
+@scenario
 def fails_later(member: Member) -> Any:
     """The last process reduces its loss in the third step; the others resume with it, and pay for what may have run."""
     import torch.nn.functional as F

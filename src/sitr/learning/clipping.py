@@ -438,3 +438,14 @@ class Clipper:
         if min(limits.values()) < steps * share / 2:
             raise NotAllowed("the model has too many parameters for exact sums.", do="take float noise.")
         return {name: limit * FINER for name, limit in limits.items()}
+
+
+def refuse_watched(model: nn.Module) -> None:
+    """Refuse a second run on a model of which a step is open: each would take the other's examples for its own."""
+    hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
+    if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
+        raise InvalidArgument(
+            "the model is within a step of another run.",
+            why="the examples of the one would come into the sum of the other.",
+            do="finish or leave that step first.",
+        )

@@ -6,7 +6,8 @@ import contextlib
 import math
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,7 +23,7 @@ from ..ledger import Ledger
 from ..mechanisms.randomness import EXPANDED, Seeded
 from .account import Account, Paid, Span, went_on
 from .checkpoint import Checkpoint, Content, Position, State, digest_of, restored, structure_of
-from .clipping import Clipper
+from .clipping import Clipper, refuse_watched
 from .data import Examples
 from .explanation import Spent, Trace, progress_of, run_explained
 from .noise import StepNoise, in_cells
@@ -68,7 +69,7 @@ class Step:
                 why="a second pass over its examples would be a second release.",
                 do="for x, y in step: ... once.",
             )
-        _refuse_watched(self._run.model)
+        refuse_watched(self._run.model)
         self.state = "open"
         with self._run.clipper:
             for places in microbatches(self._places, self._most):
@@ -98,8 +99,12 @@ class Step:
         Privacy: what one example adds has norm at most `max_grad_norm`, whatever its loss (THEORY 7.1). That it moves
         nothing else rests on rows that do not depend on one another; docs/learning.md says what you have to keep.
         """
-        self._check(losses)
-        self._run._add(losses)
+        try:
+            self._check(losses)
+            self._run._add(losses)
+        except BaseException:
+            self._run._abandon()
+            raise
         self._due = 0
 
     def _refuse_left(self) -> None:
@@ -182,6 +187,7 @@ class Run:
         self._keep_losses = False
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
         self._begun = self._in_loop = False
+        self._current: Callable[[], Generator[Step, None, None] | None] = lambda: None
         self._process = os.getpid()  # in which the run was begun
         self._state: State | None = None  # of shards, for a checkpoint: all processes have brought theirs
         self._written: Position | None = None  # what the checkpoint holds, unless someone else went on from it
@@ -264,9 +270,11 @@ class Run:
         self._refuse_second_loop()
         self._refuse_broken()
         self._keep_losses = unsafe_losses
-        return self._locked_loop(examples, most, progress)
+        loop = self._locked_loop(examples, most, progress)
+        self._current = weakref.ref(loop)
+        return loop
 
-    def _locked_loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
+    def _locked_loop(self, examples: Examples, most: int | None, progress: bool) -> Generator[Step, None, None]:
         with contextlib.ExitStack() as held:
             yield from self._loop(examples, most, progress, held)
 
@@ -299,23 +307,23 @@ class Run:
     def _next(self, sampler: Sampler, examples: Examples, most: int | None) -> Step:
         self._refuse_other_process()
         self.ranks.meet(Moment.DRAW, self.done, self.weights.alike)
-        due = self.every > 0 and self.done >= self._position.until
-        if due:
+        until = self._position.until
+        if self.every and self.done >= until:
             self._bring()
-        places = self.ranks.share(lambda: self._drawn(sampler, due))
-        if due:
-            self._position = replace(self._position, until=min(self.done + self.every, self.plan.steps))
+            until = min(self.done + self.every, self.plan.steps)
+        places = self.ranks.share(lambda: self._drawn(sampler, until))
+        self._position = replace(self._position, until=until)
         self.weights.gather()
         self.clipper.clear()
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
         return Step(self, self.done + 1, places, examples, most)
 
-    def _drawn(self, sampler: Sampler, due: bool) -> Integers:
+    def _drawn(self, sampler: Sampler, until: int) -> Integers:
         """Draw who is in the next step, behind the checkpoint where one is due."""
-        if due:
+        if until != self._position.until:
             if self.account is not None:
                 self.account.refuse_resumed(self.paid)
-            self._save(until=min(self.done + self.every, self.plan.steps))
+            self._save(until)
         return sampler.draw(self.done)
 
     # What is paid, and kept
@@ -370,8 +378,9 @@ class Run:
         return self._position.to_dict()
 
     def _bring(self) -> None:
-        """Let all processes bring what a checkpoint needs of their shards."""
-        self._state = State.of(self.model, self.optimizer) if self.every and self.weights.in_shards else None
+        """Let all processes bring what a checkpoint needs of their shards, to the first one."""
+        state = State.of(self.model, self.optimizer) if self.every and self.weights.in_shards else None
+        self._state = state if self.ranks.is_first else None
 
     def _save(self, until: int) -> None:
         """Write the checkpoint, if there is one; that of shards only if all processes have brought theirs."""
@@ -413,6 +422,11 @@ class Run:
             # To go on elsewhere costs one step at least, by which the ledger knows of it.
             self._save(until=min(self.done + 1, self.plan.steps))
         return self._position.to_dict(), self._broken
+
+    def _abandon(self) -> None:
+        """Leave the loop at once where other processes wait: the error that is raised may be kept for long."""
+        if self.ranks.size > 1 and (loop := self._current()) is not None:
+            loop.close()
 
     def _refuse_second_loop(self) -> None:
         if self._in_loop:
@@ -575,14 +589,3 @@ def attach(
     return Run(
         model, optimizer, plan, ranks=ranks, account=account, checkpoint=kept, every=each, unsafe_seed=unsafe_seed
     )
-
-
-def _refuse_watched(model: nn.Module) -> None:
-    """Refuse a second run on a model of which a step is open: each would take the other's examples for its own."""
-    hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
-    if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
-        raise InvalidArgument(
-            "the model is within a step of another run.",
-            why="the examples of the one would come into the sum of the other.",
-            do="finish or leave that step first.",
-        )
