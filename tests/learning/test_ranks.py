@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,13 +74,13 @@ class TestNoise:
     @pytest.mark.parametrize("size", SIZES)
     @pytest.mark.parametrize("kind", ["exact", "float"])
     def test_is_that_of_one_process(self, told: Any, kind: str, size: int) -> None:
-        """Gradients of 50 empty steps are noise: Σ (g batch/σC)² over 26 weights is χ²; steps are independent.
+        """Gradients of 25 empty steps are noise: Σ (g batch/σC)² over 26 weights is χ²; steps are independent.
 
         The sum of products of independent pairs has the limit of `product_limit`. Six cases, and two sides of two
         tests of each, share the false alarm.
         """
         each = FALSE_ALARM / 24
-        values = np.array(told[f"noise/{size}"][0][kind]).reshape(50, 26) * 10 / 2.0
+        values = np.array(told[f"noise/{size}"][0][kind]).reshape(25, 26) * 10 / 2.0
         total = float((values**2).sum())
         assert chi2.ppf(each, values.size) < total < chi2.isf(each, values.size)
         both = values[:-1:2] * values[1::2]
@@ -92,7 +91,7 @@ class TestNoise:
     def test_is_the_same_in_all_processes(self, told: Any, kind: str, size: int) -> None:
         members = told[f"noise/{size}"]
         assert all(member[kind] == members[0][kind] for member in members)
-        assert len(np.unique(np.reshape(members[0][kind], (50, 26)), axis=0)) == 50, "and another one in every step"
+        assert len(np.unique(np.reshape(members[0][kind], (25, 26)), axis=0)) == 25, "and another one in every step"
 
     def test_every_process_makes_every_step(self, told: Any) -> None:
         """T10: one example for four processes, and none."""
@@ -106,7 +105,7 @@ class TestDraws:
 
         As for one process (test_sampling): three tests share the false alarm.
         """
-        steps, n, q, each = 800, 100, 0.3, FALSE_ALARM / 6
+        steps, n, q, each = 500, 100, 0.3, FALSE_ALARM / 6
         inside = np.zeros((steps, n))
         for shares in told["draws/4"]:
             for step, places in enumerate(shares):
@@ -118,10 +117,10 @@ class TestDraws:
             off = (both.mean() - q**2) / math.sqrt(q**2 * (1 - q**2) / both.size)
             assert abs(off) < norm.isf(each)
 
-    def test_are_shared_out_evenly(self, told: Any) -> None:
-        for shares in zip(*told["draws/4"], strict=True):
-            sizes = [len(places) for places in shares]
-            assert all(0 <= one - other <= 1 for one, other in pairwise(sizes))
+    def test_are_shared_out_by_place_alone(self, told: Any) -> None:
+        """Who else is drawn does not move an example to another process, which may compute it otherwise."""
+        for rank, shares in enumerate(told["draws/4"]):
+            assert {place % 4 for places in shares for place in places} == {rank}
 
     def test_go_to_one_process_each_in_a_run(self, told: Any) -> None:
         steps = list(zip(*told["seen/4"], strict=True))

@@ -59,7 +59,7 @@ def test_sums_of_a_transformer_are_those_of_one_process(told: Any, size: int) ->
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", ["exact", "float"])
 def test_noise_is_that_of_one_process(told: Any, kind: str, size: int) -> None:
-    """Σ (g batch/σC)² over all shards and 50 steps is χ²; shards are independent of each other, and so are steps.
+    """Σ (g batch/σC)² over all shards and 25 steps is χ²; shards are independent of each other, and so are steps.
 
     The sum of products of independent pairs has the limit of `product_limit`. Two sides of three tests of four cases
     share the false alarm.
@@ -67,7 +67,7 @@ def test_noise_is_that_of_one_process(told: Any, kind: str, size: int) -> None:
     each = FALSE_ALARM / 24
     members = [np.array(member[kind]) * 10 / 2.0 for member in told[f"shard_noise/{size}"]]
     whole = np.concatenate(members, axis=1)
-    assert whole.shape == (50, 26)
+    assert whole.shape == (25, 26)
     total = float((whole**2).sum())
     assert chi2.ppf(each, whole.size) < total < chi2.isf(each, whole.size)
     width = min(member.shape[1] for member in members[:2])

@@ -162,7 +162,7 @@ def noise(member: Member) -> Any:
             values += [one for weight in run.model.parameters() for one in weight.grad.flatten().tolist()]
 
         with fixed([]):
-            trained(attached(made(steps=50, noise=kind), lr=0.0), after=gradients)
+            trained(attached(made(steps=25, noise=kind), lr=0.0), after=gradients)
         told[kind] = values
     with fixed([5]):
         told["done"] = trained(attached()).done
@@ -180,7 +180,7 @@ def draws(member: Member) -> Any:
     from sitr.learning.sampling import PoissonSampler
 
     ranks, sampler = Ranks.of(None, nn.Linear(2, 2)), PoissonSampler(100, Fraction(3, 10))
-    return [ranks.share(lambda: sampler.draw(0)).tolist() for _ in range(800)]
+    return [ranks.share(lambda: sampler.draw(0)).tolist() for _ in range(500)]
 
 
 @scenario
@@ -569,7 +569,7 @@ def shard_noise(member: Member) -> Any:
             values.append([one for w in run.model.parameters() for one in w.grad.to_local().flatten().tolist()])
 
         with fixed([]):
-            trained(sharded(made(steps=50, noise=kind), lr=0.0), after=gradients)
+            trained(sharded(made(steps=25, noise=kind), lr=0.0), after=gradients)
         told[kind] = values
     return told
 

@@ -193,7 +193,10 @@ class Ranks:
         return value
 
     def share(self, draw: Callable[[], Integers]) -> Integers:
-        """Return this process's share of what the first one draws: every example of it goes to one process."""
+        """Return this process's share of what the first one draws: of each example, its place says whose it is.
+
+        Privacy: nobody's presence moves another example to another process, which may compute it a little differently.
+        """
         if self.size == 1:
             return draw()
         drawn: list[Integers] = []
@@ -205,7 +208,7 @@ class Ranks:
         count = self.first(size)
         places = torch.tensor(drawn[0], device=self._device) if drawn else self._empty((count,), torch.int64)
         self._broadcast(places)
-        mine: Integers = places.cpu().numpy()[self.rank :: self.size].copy()
+        mine: Integers = places[places % self.size == self.rank].cpu().numpy()
         return mine
 
     def content(self, read: Callable[[], Content | None]) -> Content | None:
