@@ -20,8 +20,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-TIMEOUT = 40  # seconds that a collective waits: none of what is tested here waits for it
-DEADLINE = 90  # after which a process that hangs is killed, so that its test fails
+TIMEOUT = 60  # seconds that a collective waits: none of what is tested here waits for it
+DEADLINE = 150  # after which a process that hangs is killed, so that its test fails
 
 
 @dataclass(frozen=True)
