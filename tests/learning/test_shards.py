@@ -119,9 +119,11 @@ def test_a_killed_run_goes_on_in_other_processes(told: Any) -> None:
         ("partly", "the model itself is not"),
         ("mesh", "not sharded along its first dimension"),
         ("others", "among other processes"),
+        ("crossed", "among other processes"),
     ],
 )
 def test_what_is_not_exact_is_refused(told: Any, what: str, match: str) -> None:
     for member in told["shard_refusals/4"]:
         assert member[what]["error"] == "NotAllowed", member[what]
         assert match in member[what]["what"]
+        assert member["fits"]["error"] == "", member["fits"]["what"]

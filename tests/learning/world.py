@@ -696,6 +696,8 @@ def shard_refusals(member: Member) -> Any:
         "partly": ended(lambda: partly(False)),
         "mesh": ended(lambda: sharded(mesh=mesh)),
         "others": ended(lambda: sharded(mesh=mesh["shards"])),
+        "crossed": ended(lambda: sharded(mesh=mesh["shards"], group=mesh["whole"].get_group())),
+        "fits": ended(lambda: gone_through(sharded(mesh=mesh["shards"], group=mesh["shards"].get_group()))),
     }
 
 

@@ -84,6 +84,11 @@ class Ranks:
         return cls(group, rank, dist.get_world_size(group), device)
 
     @property
+    def members(self) -> list[int]:
+        """The processes as torch.distributed numbers them, in the order of their ranks."""
+        return dist.get_process_group_ranks(self._group)
+
+    @property
     def is_first(self) -> bool:
         """Whether this process draws, pays and writes."""
         return self.rank == 0

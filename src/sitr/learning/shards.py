@@ -60,8 +60,7 @@ class Shards(Weights):
                 why="each number of it needs noise once, from the one process that holds it.",
                 do="fully_shard(model) with a mesh of one dimension, and freeze what it ignores.",
             )
-        mesh = weight.device_mesh  # type: ignore[attr-defined]
-        if (mesh.size(), mesh.get_local_rank()) != (self.ranks.size, self.ranks.rank):
+        if weight.device_mesh.mesh.tolist() != self.ranks.members:  # type: ignore[attr-defined]
             raise NotAllowed(
                 f"the weight {name!r} is sharded among other processes than those of the run.",
                 why="each process adds noise to its own shard.",
