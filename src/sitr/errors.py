@@ -178,6 +178,12 @@ class Cancelled(SitrError, RuntimeError):
     code = "SITR-Q03"
 
 
+class RanksParted(SitrError, RuntimeError):
+    """The processes that make a training run together are no longer at the same step of it."""
+
+    code = "SITR-T01"
+
+
 class PrivacyWarning(UserWarning):
     """True, but weaker than you may think."""
 

@@ -20,7 +20,7 @@ from sitr.accounting import Event, compose
 from sitr.errors import AlreadyAnswered, AlreadySpent, InvalidArgument, InvalidRecord
 from sitr.learning import Run, attach
 from sitr.learning.account import Span
-from sitr.learning.checkpoint import Checkpoint, Position, digest_of, structure_of
+from sitr.learning.checkpoint import Checkpoint, Position, State, digest_of, restored, structure_of
 from sitr.ledger import Budget, Ledger
 from tests.learning.loops import attached, data, made, model_and_optimizer, trained
 
@@ -58,6 +58,10 @@ def some_steps(run: Run, steps: int) -> None:
             break
 
 
+def read(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer, plan: Any) -> Position:
+    return restored(model, optimizer, *checkpoint.read(structure_of(model, optimizer), plan))
+
+
 def same_state(first: torch.optim.Optimizer, second: torch.optim.Optimizer) -> bool:
     one, other = first.state_dict(), second.state_dict()
     assert one["param_groups"] == other["param_groups"]
@@ -75,9 +79,9 @@ class TestFile:
         checkpoint = Checkpoint(tmp_path / "run")
         run = trained(attached())
         position = Position(4, 6, 123, 0.5, (Span(0, 6), Span(2, 4)), "model")
-        checkpoint.write(run.model, run.optimizer, run.plan, position)
+        checkpoint.write(State.of(run.model, run.optimizer), run.plan, position)
         model, optimizer = model_and_optimizer()
-        assert checkpoint.read(model, optimizer, run.plan) == position
+        assert read(checkpoint, model, optimizer, run.plan) == position
         assert digest_of(model) == digest_of(run.model)
         assert same_state(run.optimizer, optimizer)
 
@@ -93,9 +97,9 @@ class TestFile:
     def test_of_other_optimizers(self, tmp_path: Path, make: Any) -> None:
         model, _ = model_and_optimizer()
         run = trained(attach(model, make(model.parameters()), made()))
-        Checkpoint(tmp_path / "run").write(run.model, run.optimizer, run.plan, Position(4, 6, 1, 1.0))
+        Checkpoint(tmp_path / "run").write(State.of(run.model, run.optimizer), run.plan, Position(4, 6, 1, 1.0))
         again = make(model.parameters())
-        Checkpoint(tmp_path / "run").read(model, again, run.plan)
+        read(Checkpoint(tmp_path / "run"), model, again, run.plan)
         assert same_state(run.optimizer, again)
 
     def test_holds_no_code_and_nothing_of_noise(self, tmp_path: Path, ledger: Ledger) -> None:
@@ -112,11 +116,11 @@ class TestFile:
         model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
         model[1].weight = model[0].weight
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        Checkpoint(tmp_path / "run").write(model, optimizer, made(), Position(0, 1, 1, 1.0))
+        Checkpoint(tmp_path / "run").write(State.of(model, optimizer), made(), Position(0, 1, 1, 1.0))
         before = digest_of(model)
         with torch.no_grad():
             model[0].weight.zero_()
-        Checkpoint(tmp_path / "run").read(model, optimizer, made())
+        read(Checkpoint(tmp_path / "run"), model, optimizer, made())
         assert digest_of(model) == before
         assert model[1].weight is model[0].weight
 
@@ -124,7 +128,7 @@ class TestFile:
     def test_that_is_none_is_refused(self, tmp_path: Path, content: bytes) -> None:
         (tmp_path / "run").write_bytes(content)
         with pytest.raises(InvalidRecord):
-            Checkpoint(tmp_path / "run").read(*model_and_optimizer(), made())
+            read(Checkpoint(tmp_path / "run"), *model_and_optimizer(), made())
 
     def test_needs_a_folder(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="no file in a folder"):
@@ -154,6 +158,13 @@ class TestStructure:
         model, optimizer = model_and_optimizer()
         model[0].weight.requires_grad_(False)
         assert structure_of(model, optimizer) != same
+
+    def test_numbers_without_dimensions_are_digested(self) -> None:
+        model = nn.Linear(2, 2)
+        model.register_buffer("count", torch.tensor(3))
+        before = digest_of(model)
+        model.count += 1  # type: ignore[operator]
+        assert digest_of(model) != before
 
     @pytest.mark.parametrize("change", ["model", "plan", "operation"])
     def test_another_one_is_refused_before_anything_is_spent(self, tmp_path: Path, ledger: Ledger, change: str) -> None:
@@ -194,6 +205,30 @@ class TestResumption:
         assert events == [again.plan.event, again.plan.event_between(4, 6)]
         assert float(again.spent().whole) == float(compose(*events).epsilon(1e-5))
         assert ledger.verify().valid
+
+    def test_relies_on_no_file_that_could_not_be_written(self, tmp_path: Path, ledger: Ledger) -> None:
+        """The disk is full before step 3, and then is not: no step is made that the file does not know may have run."""
+        run = charged(ledger, tmp_path / "run")
+        assert run.checkpoint is not None
+        write = run.checkpoint.write
+
+        def full(*given: Any) -> None:
+            if run.done == 2:
+                raise OSError("no space left")
+            write(*given)
+
+        run.checkpoint.write = full  # type: ignore[method-assign]
+        with pytest.raises(OSError, match="no space"):
+            trained(run)
+        assert run.done == 2
+        run.checkpoint.write = write  # type: ignore[method-assign]
+        for step in run.steps(data()):
+            kept = run.checkpoint.position()
+            assert kept is not None
+            assert kept.done <= run.done < kept.until
+            for x, y in step:
+                step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+        assert run.done == 6
 
     def test_goes_on_with_the_same_weights(self, tmp_path: Path, ledger: Ledger) -> None:
         first, digests = charged(ledger, tmp_path / "run"), []

@@ -20,6 +20,7 @@ from sitr.accounting import Event, Laplace
 from sitr.errors import AlreadyAnswered, AlreadySpent, BudgetExceeded, InvalidArgument, NotAllowed, UnknownName
 from sitr.learning import Run, Views, attach
 from sitr.learning import run as run_module
+from sitr.learning.noise import CELLS
 from sitr.ledger import Budget, Ledger
 from tests.learning.loops import FALSE_ALARM, N, attached, data, made, model_and_optimizer, off_white, trained
 
@@ -607,7 +608,7 @@ class TestAdaptive:
 
     def test_divides_by_the_expected_batch(self, drawn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """T14: ten of forty examples, all under the bound: the share is (1 + 10/40)/2, not 1."""
-        monkeypatch.setattr(run_module.StepNoise, "on_number", lambda self, cells: cells / run_module.CELLS)
+        monkeypatch.setattr(run_module.StepNoise, "on_number", lambda self, cells: cells / CELLS)
         drawn(range(10))
         run = attached(made(clipping="adaptive", batch=N, max_grad_norm=1e3, steps=1))
         trained(run)

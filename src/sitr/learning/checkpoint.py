@@ -29,6 +29,8 @@ from .account import Paid, Span
 from .average import Average
 from .plan import TrainingPlan
 
+Content = tuple[dict[str, Tensor], dict[str, Any]]  # of a file: tensors by name, and the rest
+
 VERSION = "1"
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -62,6 +64,35 @@ class Position:
         """Read what `to_dict` returned."""
         made = cls(**record)
         return replace(made, paid=tuple(Span(*one) for one in record["paid"]))
+
+
+@dataclass(frozen=True)
+class State:
+    """What model and optimizer hold at a moment.
+
+    Attributes:
+        tensors: By name, whole and apart from those in use.
+        about: The rest, as JSON holds it: their structure, the optimizer's groups, and what of its state is no tensor.
+    """
+
+    tensors: dict[str, Tensor]
+    about: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: nn.Module, optimizer: Optimizer, average: Average | None = None) -> State:
+        """Return what they hold now; of weights in shards, all processes bring theirs together.
+
+        Raises:
+            InvalidArgument: There is something that JSON and tensors cannot hold.
+        """
+        tensors = {f"model.{name}": one for name, one in _model_state(model).items()}
+        groups, values = _optimizer_state(optimizer, tensors)
+        about: dict[str, Any] = {"structure": structure_of(model, optimizer), "groups": groups, "values": values}
+        if average is not None:
+            tensors |= {f"average.{name}": one for name, one in average.values.items()}
+            about["average"] = average.decay
+        # Tied weights share memory, which the format does not hold.
+        return cls({name: _whole(one).detach().cpu().contiguous().clone() for name, one in tensors.items()}, about)
 
 
 class Checkpoint:
@@ -106,34 +137,10 @@ class Checkpoint:
                 ) from None
             yield
 
-    def write(
-        self,
-        model: nn.Module,
-        optimizer: Optimizer,
-        plan: TrainingPlan,
-        position: Position,
-        average: Average | None = None,
-    ) -> None:
-        """Replace the file by one of this moment, on the disk before this returns.
-
-        Raises:
-            InvalidArgument: The state of the model or of the optimizer has parts that JSON and tensors cannot hold.
-        """
-        tensors = {f"model.{name}": one for name, one in _model_state(model).items()}
-        groups, values = _optimizer_state(optimizer, tensors)
-        about: dict[str, Any] = {
-            "plan": plan.to_dict(),
-            "position": position.to_dict(),
-            "structure": structure_of(model, optimizer),
-            "groups": groups,
-            "values": values,
-        }
-        if average is not None:
-            tensors |= {f"average.{name}": one for name, one in average.values.items()}
-            about["average"] = average.decay
-        # Tied weights share memory, which the format does not hold.
-        apart = {name: one.detach().cpu().contiguous().clone() for name, one in tensors.items()}
-        content = save(apart, metadata={"sitr": json.dumps(about), "version": VERSION})
+    def write(self, state: State, plan: TrainingPlan, position: Position) -> None:
+        """Replace the file by one of a state, on the disk before this returns."""
+        about = {"plan": plan.to_dict(), "position": position.to_dict(), **state.about}
+        content = save(state.tensors, metadata={"sitr": json.dumps(about), "version": VERSION})
         beside = self.path.with_name(f"{self.path.name}.new")
         with open(beside, "wb", opener=owner_only) as file:
             file.write(content)
@@ -150,10 +157,13 @@ class Checkpoint:
         """
         return Position.from_dict(self._content(tensors=False)[1]["position"]) if self.exists else None
 
-    def read(
-        self, model: nn.Module, optimizer: Optimizer, plan: TrainingPlan, average: Average | None = None
-    ) -> Position:
-        """Bring model, optimizer and average to where the run was, and return its position.
+    def read(self, structure: str, plan: TrainingPlan, average: float | None = None) -> Content:
+        """Return what the file holds, for `restored`.
+
+        Args:
+            structure: Of the model and the optimizer that it is to be of.
+            plan: Likewise.
+            average: The decay of the run's average, if it keeps one.
 
         Raises:
             InvalidRecord: The file is no checkpoint, or of a later version.
@@ -167,30 +177,21 @@ class Checkpoint:
                 why="what was charged was that plan, and the rest of it is what may run.",
                 do="resume with the plan of the run, or begin a new one elsewhere.",
             )
-        if about["structure"] != structure_of(model, optimizer):
+        if about["structure"] != structure:
             raise InvalidArgument(
                 f"{str(self.path)!r} is of another model, or of another optimizer.",
                 why="layers, shapes, types or which weights are trained differ from those of the run.",
                 do="make the model and the optimizer as they were when the run began.",
             )
-        if about.get("average") != (average.decay if average else None):
+        if about.get("average") != average:
             raise InvalidArgument(
                 f"{str(self.path)!r} has average={about.get('average')!r}, and the run has another.",
                 why="an average cannot be begun, or changed, where the steps behind are not there any more.",
                 do="attach the run with the average that it was begun with.",
             )
-        model.load_state_dict({name.removeprefix("model."): tensors[name] for name in tensors if name[:6] == "model."})
-        state: dict[int, dict[str, Any]] = {}
-        for name, value in {**about["values"], **tensors}.items():
-            if name.startswith("optimizer."):
-                _, index, key = name.split(".", 2)
-                state.setdefault(int(index), {})[key] = value
-        if average is not None:
-            average.load({name.removeprefix("average."): tensors[name] for name in tensors if name[:8] == "average."})
-        optimizer.load_state_dict({"state": state, "param_groups": [_from_json(group) for group in about["groups"]]})
-        return Position.from_dict(about["position"])
+        return tensors, about
 
-    def _content(self, *, tensors: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def _content(self, *, tensors: bool = True) -> Content:
         try:
             with safe_open(self.path, framework="pt") as file:
                 told = file.metadata() or {}
@@ -200,6 +201,43 @@ class Checkpoint:
             return found, json.loads(told["sitr"])
         except (SafetensorError, OSError, ValueError, KeyError, TypeError):
             raise InvalidRecord(f"{str(self.path)!r} is no checkpoint.", do="use one that a run has written.") from None
+
+
+def restored(
+    model: nn.Module,
+    optimizer: Optimizer,
+    tensors: dict[str, Tensor],
+    about: dict[str, Any],
+    average: Average | None = None,
+) -> Position:
+    """Bring model, optimizer and average to what a checkpoint holds, and return the position of its run."""
+    held = model.state_dict()
+    model.load_state_dict({name: _placed(tensors[f"model.{name}"], one) for name, one in held.items()})
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in {**about["values"], **tensors}.items():
+        if name.startswith("optimizer."):
+            _, index, key = name.split(".", 2)
+            state.setdefault(int(index), {})[key] = _placed(value, weights[int(index)])
+    optimizer.load_state_dict({"state": state, "param_groups": [_from_json(group) for group in about["groups"]]})
+    if average is not None:
+        average.load({name.removeprefix("average."): tensors[name] for name in tensors if name[:8] == "average."})
+    return Position.from_dict(about["position"])
+
+
+def _whole(held: Tensor) -> Tensor:
+    """A tensor, of which all processes bring their shards where it is in shards."""
+    found: Tensor = held.full_tensor() if hasattr(held, "full_tensor") else held
+    return found
+
+
+def _placed(value: Any, like: Any) -> Any:
+    """A value, or this process's shard of it, where it is of the shape of a weight that is in shards."""
+    if not hasattr(like, "placements") or not isinstance(value, Tensor) or value.shape != like.shape:
+        return value
+    from torch.distributed.tensor import distribute_tensor  # takes long to import
+
+    return distribute_tensor(value.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
 
 def structure_of(model: nn.Module, optimizer: Optimizer) -> str:
@@ -233,9 +271,12 @@ def digest_of(model: nn.Module) -> str:
         64
     """
     found = hashlib.sha256()
-    for name, one in sorted(_model_state(model).items()):
+    for name, held in sorted(_model_state(model).items()):
+        one = _whole(held)
         found.update(f"{name} {tuple(one.shape)} {one.dtype}".encode())
-        found.update(one.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if one.numel() else b"")
+        found.update(
+            one.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() if one.numel() else b""
+        )
     return found.hexdigest()
 
 

@@ -170,7 +170,8 @@ class Clipper:
         if self._handles:
             return
         self._handles = [
-            self.model.register_forward_pre_hook(self._before, with_kwargs=True),
+            # Before all other hooks: what these do is watched too, and a probe is not within their forward pass.
+            self.model.register_forward_pre_hook(self._before, prepend=True, with_kwargs=True),
             self.model.register_forward_hook(self._after, with_kwargs=True, always_call=True),
         ]
 
@@ -199,9 +200,26 @@ class Clipper:
 
         Finer whole numbers were added; each is rounded once. One person moves them by at most `sensitivity`.
         """
-        if not self.exact_sums:
-            return self._totals.mapped(Tensor.float)
-        return self._totals.mapped(lambda fine: torch.floor_divide(fine + FINER // 2, FINER))
+        return self._totals.mapped(self.rounded)
+
+    def rounded(self, total: Tensor) -> Tensor:
+        """Return one of `totals`, or a part of it, as `sums` are."""
+        return torch.floor_divide(total + FINER // 2, FINER) if self.exact_sums else total.float()
+
+    @property
+    def totals(self) -> dict[str, Tensor]:
+        """The sums before they are rounded, as they are held: processes add theirs up in place. NOT PRIVATE."""
+        return {name: self._totals[name] for name in self.parameters}
+
+    def refuse_more(self, people: int) -> None:
+        """Refuse a step of more people than sums hold, or than their rounding is bounded for.
+
+        Raises:
+            InvalidArgument: There are more, in all processes together.
+        """
+        most = MOST_PEOPLE if self.exact_sums else FLOAT_PEOPLE
+        if people > most:
+            raise InvalidArgument(f"a step has more than {most} people.", do="take smaller batches.")
 
     def gradients(self) -> dict[str, Tensor]:
         """Return the sums as float32, without any noise: NOT PRIVATE, for tests."""
@@ -396,9 +414,7 @@ class Clipper:
     @torch.no_grad()
     def _add(self, pieces: Mapping[str, Piece], people: int) -> None:
         self._added += people
-        most = MOST_PEOPLE if self.exact_sums else FLOAT_PEOPLE
-        if self._added > most:
-            raise InvalidArgument(f"a step has more than {most} people.", do="take smaller batches.")
+        self.refuse_more(self._added)
         groups = self._grouped(pieces)
         bounds = bounds_of([piece for _, piece in groups])
         whole = bounds.square().sum(0).sqrt()
@@ -481,3 +497,14 @@ class Clipper:
         if min(limits.values()) < steps * share / 2:
             raise NotAllowed("the model has too many parameters for exact sums.", do="take float noise.")
         return {name: limit * FINER for name, limit in limits.items()}
+
+
+def refuse_watched(model: nn.Module) -> None:
+    """Refuse a second run on a model of which a step is open: each would take the other's examples for its own."""
+    hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
+    if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
+        raise InvalidArgument(
+            "the model is within a step of another run.",
+            why="the examples of the one would come into the sum of the other.",
+            do="finish or leave that step first.",
+        )

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 from .. import _validate
 from ..errors import InvalidArgument
 from ..mechanisms.randomness import EXPANDED, Source, words
-from .watch import replaced
+from .watch import replaced, tensors
 
 Integers = NDArray[np.int64]
 MOST_EACH = 10**6
@@ -39,6 +39,7 @@ class Examples:
 
     def __init__(self, data: Any, n: int) -> None:
         self._at, lengths = _reader(data)
+        self._data = data
         if any(length != n for length in lengths):
             raise InvalidArgument(
                 f"the data do not have n={n} examples, of which the plan speaks.",
@@ -53,6 +54,11 @@ class Examples:
     def at(self, places: Integers) -> Any:
         """Return the examples at some places, as one batch."""
         return self._at(places)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All tensors that examples are read from, where they are in memory."""
+        return tuple(tensors(self._data.tensors if isinstance(self._data, TensorDataset) else self._data))
 
 
 class PeoplesExamples(Examples):
@@ -95,6 +101,7 @@ class PeoplesExamples(Examples):
                 do="number people from 0 to n - 1.",
             )
         self._each, self._source = _validate.integer("each", each, 1, MOST_EACH), source
+        self._data = (data, torch.from_numpy(owners.astype(np.int64)))
         self._sorted = np.argsort(owners, kind="stable")
         self._counts = np.bincount(owners.astype(np.int64), minlength=n)
         self._ends = np.cumsum(self._counts)

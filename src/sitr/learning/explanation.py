@@ -121,7 +121,11 @@ def run_explained(run: Run) -> str:
     told += [f"  {name:<{longest}}  {'×'.join(map(str, one.shape)) or '1'}" for name, one in weights.items()]
     if run.average is not None:
         told.append(f"Average  of the weights is kept, {run.average.decay:g} of it at each step; it costs nothing.")
-    if run.account is None:
+    if run.ranks.size > 1:
+        told.append(f"Ranks    {run.ranks.size} processes: one draw, which they share out, one noise and one charge.")
+    if not run.ranks.is_first:
+        told.append("Ledger   as the first process says.")
+    elif run.account is None:
         told.append("Ledger   none: the run is not charged, and no budget is kept by it.")
     else:
         told.append(f"Ledger   {run.account.explain()}: {price(run.plan.event, run.plan.delta)} before the first step.")

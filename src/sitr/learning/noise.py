@@ -17,9 +17,10 @@ from ..mechanisms.floats import device_key, float_normals
 from ..mechanisms.randomness import EXPANDED, Source
 from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussian
 from .correlated import Stream
-from .plan import LEAST_SCALE, MOST_CELLS, SMOOTHING, TrainingPlan
+from .plan import LEAST_NORM, LEAST_SCALE, MOST_CELLS, MOST_NORM, SMOOTHING, TrainingPlan
 
 CELLS = 1024  # grid steps of one example in a number that is measured beside gradients
+QUANTILE_RATE = 0.2  # how fast an adaptive bound follows its quantile (Andrew et al. 2021)
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,16 @@ class StepNoise:
         """Return a number that is measured beside gradients, of 1024 grid steps an example, with noise, in examples."""
         variance = discrete_variance(self.plan.beside_multiplier, Fraction(CELLS))
         return (cells + int(discrete_gaussian(variance, 1, self.source)[0])) / CELLS
+
+    def next_norm(self, norm: float, people: int, under: int) -> float:
+        """Return the next bound: lower, where more gradients than the quantile lie under it (Andrew et al. 2021).
+
+        Each example of the step counts +1 where it is under the bound, else -1, so an empty draw says one half.
+        """
+        assert self.plan.quantile is not None
+        balance = self.on_number(CELLS * (2 * under - people))
+        share = (1 + balance / self.plan.batch) / 2
+        return min(max(norm * math.exp(-QUANTILE_RATE * (share - self.plan.quantile)), LEAST_NORM), MOST_NORM)
 
 
 def _refuse_short(total: Tensor) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,26 +16,28 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
 from torch.optim import Optimizer
 
 from .. import _validate
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, NotAllowed
 from ..ledger import Ledger
 from ..mechanisms.randomness import EXPANDED, Seeded
 from .account import Account, Paid, Span, went_on
 from .average import Average
 from .canaries import Canaries
-from .checkpoint import Checkpoint, Position, digest_of, structure_of
-from .clipping import Clipper
+from .checkpoint import Checkpoint, Content, Position, State, digest_of, restored, structure_of
+from .clipping import Clipper, refuse_watched
 from .data import Examples, PeoplesExamples
 from .explanation import Spent, Trace, progress_of, run_explained
-from .noise import CELLS, StepNoise, in_cells
-from .plan import LEAST_NORM, MOST_NORM, TrainingPlan
+from .noise import StepNoise, in_cells
+from .plan import TrainingPlan
+from .ranks import Moment, Ranks, bits_of
 from .sampling import Integers, Sampler, microbatches, sampler_of
+from .weights import weights_of
 
 PARTS = 50  # of a run: so many checkpoints are written, unless told otherwise
 MOST_MICROBATCH = 10**9
-QUANTILE_RATE = 0.2  # how fast an adaptive bound follows its quantile (Andrew et al. 2021)
 
 
 class Step:
@@ -69,7 +73,7 @@ class Step:
                 why="a second pass over its examples would be a second release.",
                 do="for x, y in step: ... once.",
             )
-        _refuse_watched(self._run.model)
+        refuse_watched(self._run.model)
         self.state = "open"
         with self._run.clipper:
             for places in microbatches(self._places, self._most):
@@ -99,8 +103,12 @@ class Step:
         Privacy: what one example adds has norm at most `max_grad_norm`, whatever its loss (THEORY 7.1). That it moves
         nothing else rests on rows that do not depend on one another; docs/learning.md says what you have to keep.
         """
-        self._check(losses)
-        self._run._add(losses)
+        try:
+            self._check(losses)
+            self._run._add(losses)
+        except BaseException:
+            self._run._abandon()
+            raise
         self._due = 0
 
     def _refuse_left(self) -> None:
@@ -146,6 +154,7 @@ class Run:
         model: The user's own, whose class and state stay as they are.
         optimizer: Likewise.
         plan: What is done, and what it costs.
+        ranks: The processes that make the run together; one, as a rule.
         clipper: What sums clipped gradients: NOT PRIVATE, as are the sizes of a draw that it tells.
         done: How many steps are behind.
         norm: What gradients are clipped to now; it changes with adaptive clipping alone.
@@ -161,6 +170,7 @@ class Run:
         optimizer: Optimizer,
         plan: TrainingPlan,
         *,
+        ranks: Ranks,
         account: Account | None,
         checkpoint: Checkpoint | None,
         every: int,
@@ -168,16 +178,22 @@ class Run:
         average: float | None = None,
         canaries: Callable[[], Tensor] | None = None,
     ) -> None:
-        self.model, self.optimizer, self.plan = model, optimizer, plan
+        self.model, self.optimizer, self.plan, self.ranks = model, optimizer, plan, ranks
         self.account, self.checkpoint, self.every = account, checkpoint, every
-        source = EXPANDED if unsafe_seed is None else Seeded(unsafe_seed)
-        self.private = source.private
+        source = EXPANDED if unsafe_seed is None else Seeded(unsafe_seed + ranks.rank)
+        self.private, self._seed = source.private, unsafe_seed
         style = "flat" if plan.clipping == "adaptive" else plan.clipping
-        self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")
-        _check_covered(optimizer, self.clipper)
-        size = sum(weight.numel() for weight in self.clipper.parameters.values())
+        self.weights = weights_of(model, optimizer, ranks)
+        if self.weights.in_shards and (average is not None or canaries is not None):
+            raise NotAllowed(
+                "an average or canaries do not go together with weights in shards.",
+                do="leave them out, or train the model whole in every process.",
+            )
+        with self.weights.gathered():
+            self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")
+            size = sum(weight.numel() for weight in self.clipper.parameters.values())
         self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source, size)
-        self.average = None if average is None else Average(self.clipper.parameters, average)
+        self.average = None if average is None else Average(self.weights.held, average)
         self._canaries = None if canaries is None else Canaries(canaries)
         operation = account.operation if account else None
         self._position = Position(0, 0, secrets.randbits(63), plan.max_grad_norm, operation=operation)
@@ -186,7 +202,9 @@ class Run:
         self._keep_losses = False
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
         self._begun = self._in_loop = False
+        self._current: Callable[[], Generator[Step, None, None] | None] = lambda: None
         self._process = os.getpid()  # in which the run was begun
+        self._state: State | None = None  # of shards, for a checkpoint: all processes have brought theirs
         self._written: Position | None = None  # what the checkpoint holds, unless someone else went on from it
         self._broken = ""
 
@@ -218,6 +236,8 @@ class Run:
     @property
     def charged(self) -> str:
         """Where the run was charged, in words."""
+        if not self.ranks.is_first:
+            return f"charged as the first of {self.ranks.size} processes says"
         if self.account is None:
             return "not charged"
         entries = ", ".join(entry for entry, _ in self.account.charges)
@@ -252,6 +272,7 @@ class Run:
             InvalidArgument: The data are not those of the plan, or the loop was left in the middle of a step; before
                 anything is charged, where it can be seen then.
             BudgetExceeded: The ledger has not enough for the plan.
+            RanksParted: Another process of the run has failed, left the loop or gone.
 
         Privacy: the whole plan is charged before the first noise is drawn. What is refused before that is given back
         where the ledger allows it. A run is open beside other grants, which its price allows for (THEORY 5.3).
@@ -274,7 +295,9 @@ class Run:
         self._refuse_second_loop()
         self._refuse_broken()
         self._keep_losses = unsafe_losses
-        return self._locked_loop(examples, most, progress)
+        loop = self._locked_loop(examples, most, progress)
+        self._current = weakref.ref(loop)
+        return loop
 
     def _examples(self, data: Any, people: Any, each: int) -> Examples:
         if people is not None:
@@ -285,19 +308,16 @@ class Run:
             )
         return Examples(data, self.plan.n)
 
-    def _locked_loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
-        if self.checkpoint is None:
-            yield from self._loop(examples, most, progress)
-            return
-        with self.checkpoint.locked():
-            yield from self._loop(examples, most, progress)
+    def _locked_loop(self, examples: Examples, most: int | None, progress: bool) -> Generator[Step, None, None]:
+        with contextlib.ExitStack() as held:
+            yield from self._loop(examples, most, progress, held)
 
-    def _loop(self, examples: Examples, most: int | None, progress: bool) -> Iterator[Step]:
+    def _loop(self, examples: Examples, most: int | None, progress: bool, held: contextlib.ExitStack) -> Iterator[Step]:
         self._refuse_second_loop()
         self._refuse_broken()
         self._in_loop, step = True, None
         try:
-            self._begin()
+            self._begin(examples, held)
             sampler = sampler_of(self.plan, order=self._position.order, source=self.noise.source)
             with progress_of(self, shown=progress) as advance:
                 while self.done < self.plan.steps:
@@ -310,63 +330,105 @@ class Run:
                             do="go through all of a step: for x, y in step: ...",
                         )
                     advance()
-            self._end()
+            self.ranks.meet(Moment.END, self.done, self.weights.alike)
+            self._bring()
+            digest = digest_of(self.model) if self.account is not None or self.ranks.size > 1 else ""
+            self.ranks.first(lambda: self._end(digest))
         finally:
             self._in_loop = False
             self._leave(step)
 
     def _next(self, sampler: Sampler, examples: Examples, most: int | None) -> Step:
         self._refuse_other_process()
-        if self.checkpoint is not None and self.done >= self._position.until:
-            if self.account is not None:
-                self.account.refuse_resumed(self.paid)
-            self._save(until=min(self.done + self.every, self.plan.steps))
+        self.ranks.meet(Moment.DRAW, self.done, self.weights.alike)
+        until = self._position.until
+        if self.every and self.done >= until:
+            self._bring()
+            until = min(self.done + self.every, self.plan.steps)
+        places = self.ranks.share(lambda: self._drawn(sampler, until))
+        self._position = replace(self._position, until=until)
+        self.weights.gather()
         self.clipper.clear()
         self._people, self._loss_cells, self._batch_loss = 0, 0, 0.0
-        return Step(self, self.done + 1, examples.held(sampler.draw(self.done)), examples, most)
+        return Step(self, self.done + 1, examples.held(places), examples, most)
+
+    def _drawn(self, sampler: Sampler, until: int) -> Integers:
+        """Draw who is in the next step, behind the checkpoint where one is due."""
+        if until != self._position.until:
+            if self.account is not None:
+                self.account.refuse_resumed(self.paid)
+            self._save(until)
+        return sampler.draw(self.done)
 
     # What is paid, and kept
 
-    def _begin(self) -> None:
-        """Charge the plan, or what may run twice of it, before anything is drawn."""
+    def _begin(self, examples: Examples, held: contextlib.ExitStack) -> None:
+        """Charge the plan, or what may run twice of it, before anything is drawn: the first process, for all."""
         if self._begun:
-            self._refuse_resumed()
-            return
+            self._refuse_other_process()
         self._process = os.getpid()
         structure = structure_of(self.model, self.optimizer)
-        if self.checkpoint is not None and self.checkpoint.exists:
-            self._resume(self.checkpoint, structure)
-        elif self.account is not None:
-            self._position = replace(self._position, paid=self.account.charge(self.plan, structure))
+        self.ranks.begin(self.done)
+        decay = None if self.average is None else self.average.decay
+        settings = [self.plan.to_dict(), structure, self.every, self._seed, self._keep_losses, decay]
+        self.ranks.same("plans, models, optimizers or settings", lambda: settings)
+        self.ranks.same("examples", lambda: bits_of(examples.tensors))
+        lock = contextlib.nullcontext() if self.checkpoint is None else self.checkpoint.locked()
+        self.ranks.first(lambda: held.enter_context(lock))
+        content = self.ranks.content(lambda: self._kept(structure))
+        found = None if content is None else restored(self.model, self.optimizer, *content, self.average)
+        self.ranks.same("weights", lambda: digest_of(self.model))
+        if found is not None:
+            self._position = self._written = found
+            self._bring()
+        told = self.ranks.first(lambda: self._pay(structure, found))
+        if not self.ranks.is_first:
+            self._position = Position.from_dict(told)
         self._begun = True
 
-    def _resume(self, checkpoint: Checkpoint, structure: str) -> None:
-        found = checkpoint.read(self.model, self.optimizer, self.plan, self.average)
-        if found.operation != self._position.operation:
+    def _kept(self, structure: str) -> Content | None:
+        """Return what the checkpoint holds, where the run begins from it."""
+        if self._begun or self.checkpoint is None or not self.checkpoint.exists:
+            return None
+        content = self.checkpoint.read(structure, self.plan, None if self.average is None else self.average.decay)
+        operation = content[1]["position"]["operation"]
+        if operation != self._position.operation:
             raise InvalidArgument(
-                f"{str(checkpoint.path)!r} is of operation {found.operation!r}.",
+                f"{str(self.checkpoint.path)!r} is of operation {operation!r}.",
                 why="a run goes on under its own operation.",
                 do="attach it with that operation, and the ledger that it was begun with.",
             )
-        self._position = self._written = found
-        if self.account is not None and found.done < self.plan.steps:
+        return content
+
+    def _pay(self, structure: str, found: Position | None) -> dict[str, Any]:
+        """Charge what is to be charged, and return where the run is."""
+        if self._begun:
+            self._refuse_resumed()
+        elif found is not None and found.done < self.plan.steps and self.account is not None:
             paid = self.account.resume(self.plan, structure, found.paid, Span(found.done, found.until))
             self._position = replace(found, paid=paid)
             self._save(until=found.until)  # before it starts: who resumes this file again pays again
+        elif found is None and self.account is not None:
+            self._position = replace(self._position, paid=self.account.charge(self.plan, structure))
+        return self._position.to_dict()
+
+    def _bring(self) -> None:
+        """Let all processes bring what a checkpoint needs of their shards, to the first one."""
+        state = State.of(self.model, self.optimizer) if self.every and self.weights.in_shards else None
+        self._state = state if self.ranks.is_first else None
 
     def _save(self, until: int) -> None:
-        assert self.checkpoint is not None
-        self._position = replace(self._position, until=until)
-        self.checkpoint.write(self.model, self.optimizer, self.plan, self._position, self.average)
-        self._written = self._position
+        """Write the checkpoint, if there is one; that of shards only if all processes have brought theirs."""
+        if self.checkpoint is None or (self.weights.in_shards and self._state is None):
+            return
+        position = replace(self._position, until=until)
+        self.checkpoint.write(self._state or State.of(self.model, self.optimizer, self.average), self.plan, position)
+        self._state, self._position, self._written = None, position, position
 
-    def _end(self) -> None:
-        if self.checkpoint is not None:
-            self._save(until=self.plan.steps)
+    def _end(self, digest: str) -> None:
+        self._save(until=self.plan.steps)
         if self.account is not None and self.account.running:
-            self.account.commit(
-                {"plan": self.plan.to_dict(), "weights": digest_of(self.model), "private": self.private}
-            )
+            self.account.commit({"plan": self.plan.to_dict(), "weights": digest, "private": self.private})
 
     def _leave(self, step: Step | None) -> None:
         """Write down where the loop was left; what was charged and never started is given back."""
@@ -374,32 +436,42 @@ class Run:
         if step is not None and step.state != "done":
             step.state = "left"
             self.clipper.detach()  # also where someone keeps the step's iterator
+            self.weights.release()
         if self._process != os.getpid():  # the run, its charge and its checkpoint are the other process's
             return
+        told = self.ranks.leave(self.done, was_open, self._bring, lambda: self._tidied(step, was_open))
+        if told is not None and not self.ranks.is_first:
+            self._position, self._broken = Position.from_dict(told[0]), told[1]
+
+    def _tidied(self, step: Step | None, was_open: bool) -> tuple[dict[str, Any], str]:
+        """Leave charge and checkpoint as they are to be, and return where the run is, and whether it is broken."""
         if self.account is not None and not self.account.running:  # no noise was drawn: all is as it was
             self._broken = ""
             if self.account.give_back():
                 self._begun, self._written = False, None
                 if self.checkpoint is not None:
                     self.checkpoint.remove()
-            return
-        if step is None or self.done == self.plan.steps or self._broken:
-            return
-        if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
-            self._position = replace(self._position, done=self.done + 1)
-            self.noise.forget()
-        if self.checkpoint is not None:
+        elif step is not None and self.done < self.plan.steps and not self._broken:
+            if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
+                self._position = replace(self._position, done=self.done + 1)
+                self.noise.forget()
             # To go on elsewhere costs one step at least, by which the ledger knows of it.
             self._save(until=min(self.done + 1, self.plan.steps))
+        return self._position.to_dict(), self._broken
+
+    def _abandon(self) -> None:
+        """Leave the loop at once where other processes wait: the error that is raised may be kept for long."""
+        if self.ranks.size > 1 and (loop := self._current()) is not None:
+            loop.close()
 
     def _refuse_second_loop(self) -> None:
         if self._in_loop:
             raise InvalidArgument("the run is in its loop already.", do="leave it before you begin another.")
 
     def _refuse_broken(self) -> None:
-        if self._broken:
+        if broken := self._broken or self.ranks.parted:
             raise InvalidArgument(
-                f"{self._broken}.",
+                f"{broken}.",
                 why="what has been drawn of it cannot be undone, and is paid for.",
                 do="resume from the checkpoint in a new process, or begin a new run.",
             )
@@ -436,44 +508,41 @@ class Run:
     def _update(self) -> None:
         """Draw the noise, once; divide by the expected batch; overwrite the gradients, and step."""
         self._refuse_other_process()
+        self.ranks.meet(Moment.ADD, self.done)
+        own = self.clipper.under(self.plan.max_grad_norm) if self.plan.clipping == "adaptive" else 0
+        people, under, cells, loss = self.ranks.total(self._people, own, self._loss_cells, self._batch_loss)
+        self.clipper.refuse_more(int(people))
         self._broken = "a step was interrupted while the model was updated"
-        if self.account is not None:
-            self.account.start()
-        times = self.norm / self.plan.max_grad_norm / self.plan.batch
-        noisy = self.noise.on_sums(self.clipper.sums)
-        torch._foreach_mul_(list(noisy.values()), times)
-        for group in self.optimizer.param_groups:
-            for weight in group["params"]:
-                weight.grad = None
-        for name, weight in self.clipper.parameters.items():
-            weight.grad = noisy[name].to(weight.dtype)
+        norm, measured = self.weights.overwrite(
+            self.clipper, self._noisy, lambda: self._beside(int(people), int(under), int(cells))
+        )
         if self._canaries is not None:
             self._canaries.add(self.clipper.parameters)
         self.optimizer.step()
         if self.average is not None:
             self.average.update(self.done)
-        norm = self._adapted() if self.plan.clipping == "adaptive" else self.norm
-        self._measure_losses()
+        self.losses += measured
+        if self._keep_losses:
+            self.unsafe_losses.append(loss / people if people else math.nan)
         self.clipper.clear()
         self._position = replace(self._position, done=self.done + 1, norm=norm)
         self._broken = ""
 
-    def _adapted(self) -> float:
-        """The next bound: lower, where more gradients than the quantile lie under it (Andrew et al. 2021).
+    def _noisy(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The gradients of a step: sums with noise, over the expected batch."""
+        times = self.norm / self.plan.max_grad_norm / self.plan.batch
+        noisy = self.noise.on_sums(sums)
+        torch._foreach_mul_(list(noisy.values()), times)
+        return {name: noisy[name].to(one.dtype) for name, one in self.weights.held.items()}
 
-        Each example of the step counts +1 where it is under the bound, else -1, so an empty draw says one half.
-        """
-        assert self.plan.quantile is not None
-        under = self.clipper.under(self.plan.max_grad_norm)
-        balance = self.noise.on_number(CELLS * (2 * under - self._people))
-        share = (1 + balance / self.plan.batch) / 2
-        return min(max(self.norm * math.exp(-QUANTILE_RATE * (share - self.plan.quantile)), LEAST_NORM), MOST_NORM)
-
-    def _measure_losses(self) -> None:
-        if self.plan.loss_bound is not None:
-            self.losses.append(self.noise.on_number(self._loss_cells) * self.plan.loss_bound / self.plan.batch)
-        if self._keep_losses:
-            self.unsafe_losses.append(self._batch_loss / self._people if self._people else math.nan)
+    def _beside(self, people: int, under: int, cells: int) -> tuple[float, list[float]]:
+        """Start what was charged, and measure the next norm, and the mean loss where the plan does."""
+        if self.account is not None:
+            self.account.start()
+        adaptive = self.plan.clipping == "adaptive"
+        norm = self.noise.next_norm(self.norm, people, under) if adaptive else self.norm
+        bound = self.plan.loss_bound
+        return norm, [] if bound is None else [self.noise.on_number(cells) * bound / self.plan.batch]
 
     # What is said of it
 
@@ -495,7 +564,7 @@ class Run:
         """
         if self.average is None:
             raise InvalidArgument("no average of the weights is kept.", do="attach(..., average=0.999).")
-        _refuse_watched(self.model)
+        refuse_watched(self.model)
         return self.average.copied(self.model)
 
     @property
@@ -531,6 +600,7 @@ def attach(
     every: int | None = None,
     average: float | None = None,
     canaries: Callable[[], Tensor] | None = None,
+    group: ProcessGroup | None = None,
     unsafe_seed: int | None = None,
 ) -> Run:
     """Return a run of a plan on a model and its optimizer, which stay the objects that they are; nothing is spent.
@@ -550,11 +620,13 @@ def attach(
         average: Keep a moving average of the weights, of which so much stays at each step, such as 0.999:
             `Run.averaged` is a model of it. It costs nothing.
         canaries: Returns the losses of canaries, which are scored in each step for an audit: `Run.scores`.
+        group: The processes of torch.distributed that make the run together, each of which calls this; all of them
+            unless told, where torch.distributed is initialised. The first of them pays and writes the checkpoint.
         unsafe_seed: Draw from a seeded stream, for a test: the run is NOT PRIVATE.
 
     Raises:
         InvalidArgument: The optimizer does not fit the model; or nothing is trainable; or a name is missing.
-        NotAllowed: The model cannot be clipped.
+        NotAllowed: The model cannot be clipped, or is wrapped, as for distributed training.
         UnknownName: The dataset has no budget.
 
     Privacy: that of `plan.event`, for weights that see the data through `Run.steps` alone, where each example is
@@ -575,15 +647,19 @@ def attach(
             why="each of its questions would be a release.",
             do="use an optimizer that takes one gradient a step, such as SGD or Adam.",
         )
-    account = None if ledger is None else Account.of(ledger, dataset, analyst, operation, purpose)
+    ranks = Ranks.of(group, model)
+    pays = ledger is not None and ranks.is_first
+    account = Account.of(ledger, dataset, analyst, operation, purpose) if pays else None
     if ledger is None and dataset is not None:
         raise InvalidArgument("a dataset is named, and no ledger.", do="pass ledger=..., or leave out the dataset.")
     each = max(plan.steps // PARTS, 1) if every is None else _validate.integer("every", every, 1, plan.steps)
-    kept = None if checkpoint is None else Checkpoint(checkpoint)
+    each = 0 if checkpoint is None else each
+    kept = Checkpoint(checkpoint) if checkpoint is not None and ranks.is_first else None
     return Run(
         model,
         optimizer,
         plan,
+        ranks=ranks,
         account=account,
         checkpoint=kept,
         every=each,
@@ -591,34 +667,3 @@ def attach(
         average=average,
         canaries=canaries,
     )
-
-
-def _refuse_watched(model: nn.Module) -> None:
-    """Refuse a second run on a model of which a step is open: each would take the other's examples for its own."""
-    hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
-    if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
-        raise InvalidArgument(
-            "the model is within a step of another run, or of this one.",
-            why="examples of the one would come into the sum of the other.",
-            do="finish or leave that step first.",
-        )
-
-
-def _check_covered(optimizer: Optimizer, clipper: Clipper) -> None:
-    """Refuse weights that would be trained without noise, or take noise and not be trained."""
-    covered = {id(weight): name for name, weight in clipper.parameters.items()}
-    held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
-    trained = [weight for group in optimizer.param_groups for weight in group["params"] if weight.requires_grad]
-    if any(id(weight) not in covered for weight in trained):
-        raise InvalidArgument(
-            "the optimizer has trainable weights that are not of the model.",
-            why="their gradients would be neither clipped nor noisy.",
-            do="make the optimizer from model.parameters().",
-        )
-    missing = [name for where, name in covered.items() if where not in held]
-    if missing:
-        raise InvalidArgument(
-            f"the optimizer does not have {missing[0]!r}, which is trainable.",
-            why="its gradients would take a part of max_grad_norm for nothing.",
-            do="freeze it by requires_grad_(False), or give it to the optimizer.",
-        )
