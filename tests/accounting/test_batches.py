@@ -439,6 +439,13 @@ def test_a_report_that_nobody_hides_is_itself(local):
     assert ShuffledReports(local, 1000).parts == local.parts
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 50.0])
+def test_a_report_is_hidden_up_to_both_ends_and_not_beyond(epsilon):
+    beyond = math.nextafter(epsilon, 0.0 if epsilon < 1 else math.inf)
+    assert ShuffledReports(PureDP(epsilon), 10).parts != PureDP(epsilon).parts
+    assert ShuffledReports(PureDP(beyond), 10).parts == PureDP(beyond).parts
+
+
 def test_notions_of_shuffled_reports():
     event = ShuffledReports(PureDP(2.0), 10_000)
     assert event.pure() == pytest.approx(2.0, rel=1e-14)

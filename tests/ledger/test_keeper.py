@@ -99,6 +99,19 @@ def test_a_raise_that_changes_a_share_or_an_order_is_not_followed(name):
     assert dataclasses.replace(due, limits=near).follows(due)
 
 
+def test_a_raise_that_is_of_another_promise_kind_or_length_is_not_followed():
+    due = Keeper.of(Budget(epsilon=1.0)).raised(Budget(epsilon=2.0))
+    others = [
+        dataclasses.replace(due, budget=Budget(epsilon=2.0, adjacency="replace_one")),
+        dataclasses.replace(due, budget=Budget(epsilon=3.0)),
+        dataclasses.replace(due, kind="zcdp"),
+        dataclasses.replace(due, limits=due.limits[:1]),
+        dataclasses.replace(due, limits=(*due.limits, ("rho", 1.0))),
+    ]
+    assert due.follows(due)
+    assert [other.follows(due) for other in others] == [False] * 5
+
+
 def test_the_records_of_older_budgets_stay_as_they_were():
     """A book compares them word for word."""
     older = [Keeper.of(budget) for budget in BUDGETS if budget.rho or not budget.delta] + [alone()]
