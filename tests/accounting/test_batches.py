@@ -580,8 +580,17 @@ def test_the_text_of_crowds():
     )
 
 
-def test_batches_of_a_pass_over_a_batch_may_be_smaller_than_it():
-    inner = ShuffledEpochs(ShuffledReports(PureDP(1.0), 10), 2)
+@pytest.mark.parametrize(
+    "inside",
+    [
+        ShuffledReports(PureDP(1.0), 10),
+        ShuffledReports(PureDP(1.0), 10) * 2 + Gaussian(1.0),
+        Renyi(formula=ShuffledReports(PureDP(1.0), 10)),
+    ],
+    ids=repr,
+)
+def test_batches_of_a_pass_over_a_batch_may_be_smaller_than_it(inside):
+    inner = ShuffledEpochs(inside, 2)
     assert SampledWithoutReplacement(inner, 1000, 100).event == inner
 
 

@@ -233,6 +233,17 @@ def test_prepared_statements_take_their_values_by_place():
     assert not any(":" in text for text in prepared)
 
 
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM])
+@pytest.mark.parametrize("extended", [0, 2 << 8])
+def test_a_book_that_may_not_be_written_says_so(path, code, extended):
+    error = sqlite3.OperationalError()
+    error.sqlite_errorcode = code | extended
+    with Ledger.open(path) as ledger:
+        told = ledger.store._explained(error)
+    assert isinstance(told, LedgerUnavailable)
+    assert "cannot be written; nothing was changed" in told.what
+
+
 def test_a_form_that_never_was_is_damage(path):
     with closing(sqlite3.connect(path)) as driver:
         driver.execute("UPDATE book SET schema_version = 0")
