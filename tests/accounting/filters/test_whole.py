@@ -104,6 +104,15 @@ def test_a_bounded_loss_takes_no_delta(event):
     assert WholeFilter(1.0, 2.5e-7).cost(event) == event.pure()
 
 
+@pytest.mark.parametrize(("noise", "halvings"), [(400.0, 10), (3e5, 20), (1e11, 30)])
+def test_what_costs_nothing_at_the_whole_of_delta_takes_a_small_share_of_it(noise, halvings):
+    """The first of three that ε is more than nothing at, or the last of them."""
+    event, book = Gaussian(noise), WholeFilter(1.0, 1e-2)
+    assert event.epsilon(1e-2).upper == 0
+    assert book.units(event)[1] == WHOLE >> halvings
+    assert (book.cost(event) > 0) == (halvings < 30)
+
+
 def test_a_claim_is_charged_as_it_stands():
     book = WholeFilter(1.0, 1e-6)
     assert (book.cost(ApproximateDP(0.1, 1e-7)), book.delta_part(ApproximateDP(0.1, 1e-7))) == (0.1, 1e-7)
