@@ -439,6 +439,11 @@ def test_a_report_that_nobody_hides_is_itself(local):
     assert ShuffledReports(local, 1000).parts == local.parts
 
 
+def test_of_a_claimed_report_nothing_is_said_beneath():
+    found = ShuffledReports(Renyi(formula=PureDP(1.0)), 100).epsilon(1e-6)
+    assert (found.lower, found.upper) == (0.0, ShuffledReports(PureDP(1.0), 100).epsilon(1e-6).upper)
+
+
 @pytest.mark.parametrize("epsilon", [1e-9, 50.0])
 def test_a_report_is_hidden_up_to_both_ends_and_not_beyond(epsilon):
     beyond = math.nextafter(epsilon, 0.0 if epsilon < 1 else math.inf)

@@ -183,6 +183,11 @@ def test_an_event_without_any_point_is_refused(nothing):
     assert book.tally(nothing)[0] is None
 
 
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+def test_the_promise_is_about_the_neighbours_of_the_filter(adjacency):
+    assert WholeFilter(1.0, 1e-6, adjacency=adjacency).guarantee().adjacency == adjacency
+
+
 # Analysts.
 
 
