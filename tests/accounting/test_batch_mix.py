@@ -63,6 +63,16 @@ def test_with_infinite_loss_the_rest_is_what_counts(epsilon, delta, q):
     assert np.all(curve.log_mgf(ORDERS) >= truth.log_mgf(ORDERS) * (1 - 1e-9) - 1e-15)
 
 
+@law(20)
+@given(logs(0.05, 3), logs(1e-6, 0.9), rates, st.sampled_from(ORDERS[:-1]))
+def test_infinite_loss_adds_nothing_to_the_integral_but_its_part_of_the_mean(epsilon, delta, q, c):
+    """Both bounds on the integral, by sums over the finite losses of the remove order."""
+    removed = PoissonSampled(ApproximateDP(epsilon, delta), q).parts[0][0].forward
+    p, losses = (1 - removed.infinite_mass) * np.exp(removed.logs), removed.losses
+    larger, twice = p @ np.exp(c * losses), 2 * (p @ (np.exp(c * losses) - 1 + c * np.expm1(-losses)))
+    assert BatchMix._excess(removed, c) == pytest.approx(min(larger, twice), rel=1e-9, abs=1e-13)
+
+
 @pytest.mark.parametrize("q", [0.02, 0.3, 0.8])
 def test_a_table_with_different_orders_counts_both(q):
     event = LossDistribution([-0.5, 0.25, 1.0], [0.3, 0.5, 0.15], 0.05)

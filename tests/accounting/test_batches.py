@@ -439,6 +439,18 @@ def test_a_report_that_nobody_hides_is_itself(local):
     assert ShuffledReports(local, 1000).parts == local.parts
 
 
+def test_of_a_claimed_report_nothing_is_said_beneath():
+    found = ShuffledReports(Renyi(formula=PureDP(1.0)), 100).epsilon(1e-6)
+    assert (found.lower, found.upper) == (0.0, ShuffledReports(PureDP(1.0), 100).epsilon(1e-6).upper)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 50.0])
+def test_a_report_is_hidden_up_to_both_ends_and_not_beyond(epsilon):
+    beyond = math.nextafter(epsilon, 0.0 if epsilon < 1 else math.inf)
+    assert ShuffledReports(PureDP(epsilon), 10).parts != PureDP(epsilon).parts
+    assert ShuffledReports(PureDP(beyond), 10).parts == PureDP(beyond).parts
+
+
 def test_notions_of_shuffled_reports():
     event = ShuffledReports(PureDP(2.0), 10_000)
     assert event.pure() == pytest.approx(2.0, rel=1e-14)
@@ -573,8 +585,17 @@ def test_the_text_of_crowds():
     )
 
 
-def test_batches_of_a_pass_over_a_batch_may_be_smaller_than_it():
-    inner = ShuffledEpochs(ShuffledReports(PureDP(1.0), 10), 2)
+@pytest.mark.parametrize(
+    "inside",
+    [
+        ShuffledReports(PureDP(1.0), 10),
+        ShuffledReports(PureDP(1.0), 10) * 2 + Gaussian(1.0),
+        Renyi(formula=ShuffledReports(PureDP(1.0), 10)),
+    ],
+    ids=repr,
+)
+def test_batches_of_a_pass_over_a_batch_may_be_smaller_than_it(inside):
+    inner = ShuffledEpochs(inside, 2)
     assert SampledWithoutReplacement(inner, 1000, 100).event == inner
 
 

@@ -185,6 +185,13 @@ def test_a_sampled_composition_without_finite_loss_keeps_its_infinite_mass(claim
     assert event.tradeoff(0.0).upper <= 1 - fails + 1e-12
 
 
+def test_of_two_orders_that_hardly_meet_the_larger_infinite_mass_is_kept():
+    """Of five tables one fails: with the person but for a chance of 1e-20, without in two cases of three."""
+    table = LossDistribution([-9.0], [1e-4], 1 - 1e-4)
+    assert Mix.of([(table.parts[0][0].backward, 5)]).infinite_mass < 0.66
+    assert PoissonSampled(table * 5, 0.5).delta(0.0).upper >= 0.5
+
+
 @pytest.mark.parametrize("claim", FAILS, ids=repr)
 @pytest.mark.parametrize("other", [PureDP(0.5), ApproximateDP(0.0, 0.02), ZeroConcentrated(0.3)], ids=repr)
 def test_infinite_mass_survives_beside_other_losses(claim, other):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from fractions import Fraction
 
 import pytest
@@ -71,6 +72,9 @@ def test_filters_of_another_kind_keep_no_promise():
     for two in (alone(), alone().joined(), Keeper.of(Budget(epsilon=1.0, delta=1e-6))):
         for budget in (Budget(epsilon=1.0), Budget(rho=1.0), Budget(rho=1.0, delta=1e-6)):
             assert not dataclasses.replace(two, budget=budget).keeps_promise()
+    pure, zcdp = Keeper.of(Budget(epsilon=1.0)), Keeper.of(Budget(rho=1.0))
+    assert not dataclasses.replace(pure, budget=zcdp.budget).keeps_promise()
+    assert not dataclasses.replace(zcdp, budget=pure.budget).keeps_promise()
 
 
 @pytest.mark.parametrize(
@@ -99,6 +103,19 @@ def test_a_raise_that_changes_a_share_or_an_order_is_not_followed(name):
     assert dataclasses.replace(due, limits=near).follows(due)
 
 
+def test_a_raise_that_is_of_another_promise_kind_or_length_is_not_followed():
+    due = Keeper.of(Budget(epsilon=1.0)).raised(Budget(epsilon=2.0))
+    others = [
+        dataclasses.replace(due, budget=Budget(epsilon=2.0, adjacency="replace_one")),
+        dataclasses.replace(due, budget=Budget(epsilon=3.0)),
+        dataclasses.replace(due, kind="zcdp"),
+        dataclasses.replace(due, limits=due.limits[:1]),
+        dataclasses.replace(due, limits=(*due.limits, ("rho", 1.0))),
+    ]
+    assert due.follows(due)
+    assert [other.follows(due) for other in others] == [False] * 5
+
+
 def test_the_records_of_older_budgets_stay_as_they_were():
     """A book compares them word for word."""
     older = [Keeper.of(budget) for budget in BUDGETS if budget.rho or not budget.delta] + [alone()]
@@ -112,4 +129,4 @@ def test_what_is_dead_stays_dead_and_what_was_charged_is_given_back_rounded_down
     up, down = old.rescaled((used, None), new), old.rescaled((used, None), new, up=False)
     assert (up[0], up[2]) == (down[0], down[2]) == (0, None)  # of the filter that joined since, nothing
     exact = used * Fraction(old.filter.limits[0]) / Fraction(new.filter.limits[1])
-    assert down[1] <= exact <= up[1] <= down[1] + 1
+    assert (down[1], up[1]) == (math.floor(exact), math.ceil(exact))

@@ -8,7 +8,7 @@ import json
 import sqlite3
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import NullPool, create_engine, text
 
 from sitr.accounting import Laplace, PureDP
 from sitr.errors import AlreadySpent, LedgerDamaged, NotPermitted
@@ -103,6 +103,16 @@ def test_a_book_that_does_not_hold_after_it_was_brought_forward_stays_as_it_was(
     with Ledger.open(second) as ledger:
         assert [entry.kind for entry in ledger.entries()].count("migrate") == 1
         assert ledger.verify().valid
+
+
+def test_entries_are_read_in_their_order_whatever_the_order_of_their_rows(tmp_path, form):
+    engine = create_engine(restored(f"sqlite:///{tmp_path / 'book.db'}", form), poolclass=NullPool)
+    with engine.connect() as connection:
+        connection.execute(text("PRAGMA reverse_unordered_selects = ON"))
+        assert connection.execute(text("SELECT seq, body FROM entry")).first().seq == ENTRIES[form]
+        reading = migration._read(connection)
+    assert not reading.wrong
+    assert reading.head.seq == ENTRIES[form]
 
 
 # Who brings it forward

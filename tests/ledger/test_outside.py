@@ -64,6 +64,18 @@ def test_it_is_a_line_among_releases(noted):
     assert first.left == {"clinic": "75.0 %", "clinic/analyst/amina": "50.0 %"}
 
 
+def test_it_is_remarked_on_before_all_else(tmp_path):
+    with Ledger.open(tmp_path / "book.db", answers=tmp_path / "answers") as ledger:
+        fill(ledger)
+        with ledger.reserve("clinic", EVENT, analyst="amina", operation="large") as grant:
+            grant.commit(bytes(2**20 + 7))
+        for file in (tmp_path / "answers").iterdir():
+            file.unlink()
+        first, second = ledger.verify().remarks
+    assert first == "1 release is outside every promise"
+    assert "1 large answers are in files that are not here" in second
+
+
 def test_the_book_holds_and_verification_remarks_on_it(noted):
     found = noted.verify()
     assert found.valid

@@ -159,9 +159,10 @@ def test_an_answer_by_hand_is_no_larger_than_one_of_ours(team):
     begin(team)
     with pytest.raises(psycopg.Error, match=f"more than {LARGE} bytes belongs in a file"):
         commit(team, bytes(LARGE + 1))
-    for size in (LARGEST + 1, 10**15, 10**30, 1.5, -1):
-        with pytest.raises(psycopg.Error):
+    for size in (LARGEST + 1, 10**15, 10**30, 1.5, -1, ""):
+        with pytest.raises(psycopg.Error) as caught:
             commit(team, path=sha256(b""), bytes=size)
+        assert caught.value.sqlstate == "SL005"
     commit(team, bytes(LARGE))
     assert len(team.ledger.answer("q", analyst=team.amina).content) == LARGE
     assert team.ledger.verify()

@@ -119,7 +119,7 @@ def test_a_reading_stops_where_the_chain_breaks_and_goes_on_where_a_rule_does():
 def test_a_mark_beyond_the_end_says_that_the_end_was_lost():
     with Ledger.open("memory://") as ledger:
         (first,) = ledger.entries()
-        reading = Reading(ledger.id, [Mark(ledger.id, Head(7, "ab"), first.at)])
+        reading = Reading(ledger.id, [Mark(ledger.id, Head(place, "ab"), first.at) for place in (4, 7, 5)])
         reading.take(first)
         with pytest.raises(Wrong, match="the anchor knows entry 7, and the book ends at 1"):
             reading.check_end()

@@ -10,7 +10,7 @@ import pytest
 
 from sitr.accounting import PureDP
 from sitr.errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
-from sitr.ledger import Budget, Ledger
+from sitr.ledger import Budget, Ledger, sqlite
 from sitr.ledger.entry import canonical, sha256
 from sitr.ledger.sqlite import SQLite, _check_disk
 from sitr.ledger.store import Kept, Unfit
@@ -222,6 +222,26 @@ def test_a_book_that_went_on_from_an_older_copy_is_refused_however_often_it_is_a
 def _copied(source, target):
     with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as two:
         one.backup(two)
+
+
+def test_prepared_statements_take_their_values_by_place():
+    """A value that is named, and given by its place, is deprecated from Python 3.12 on, and refused by 3.14."""
+    texts = [text for text in vars(sqlite).values() if isinstance(text, str)]
+    prepared = [text for text in texts if text.startswith(("SELECT ", "UPDATE ", "INSERT "))]
+    assert sqlite.GRANT in prepared
+    assert sqlite.GRANT.count("?") == 6
+    assert not any(":" in text for text in prepared)
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM])
+@pytest.mark.parametrize("extended", [0, 2 << 8])
+def test_a_book_that_may_not_be_written_says_so(path, code, extended):
+    error = sqlite3.OperationalError()
+    error.sqlite_errorcode = code | extended
+    with Ledger.open(path) as ledger:
+        told = ledger.store._explained(error)
+    assert isinstance(told, LedgerUnavailable)
+    assert "cannot be written; nothing was changed" in told.what
 
 
 def test_a_form_that_never_was_is_damage(path):

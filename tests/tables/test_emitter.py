@@ -243,6 +243,16 @@ def test_a_unit_has_a_row_for_each_of_its_keys():
         assert exact(question, "y") == [10.0, 3.0]
 
 
+def test_of_rows_with_one_id_the_same_are_chosen_in_whatever_order_they_stand():
+    columns = {"who": {"type": "integer"}, "id": {"type": "integer"}, "cost": {"type": "float", "bounds": [0, 10]}}
+    found = set()
+    for costs in ([1, 5, 9], [9, 5, 1]):
+        table = pyarrow.table({"who": [1, 1, 1], "id": [4, 4, 4], "cost": costs})
+        with database(columns, table, unit="who", row_id="id", max_rows_per_unit=3) as one:
+            found.update(exact(one.table("t").aggregate(x=sitr.sum("cost")).bounded(max_rows_per_unit=1)))
+    assert len(found) == 1
+
+
 def test_what_a_unit_repeats_uses_up_none_of_its_bound():
     """Of ten rows of one person nine say the same: two different values fit into a bound of two, whatever is chosen."""
     with database(COLUMNS, pyarrow.table(VISITS), unit="who", max_rows_per_unit=20) as one:

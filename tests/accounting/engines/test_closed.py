@@ -5,7 +5,7 @@ import math
 import pytest
 from mpmath import mp, mpf
 
-from sitr.accounting import Exponential, Gaussian, Laplace, PoissonSampled, RandomizedResponse
+from sitr.accounting import DiscreteGaussian, Exponential, Gaussian, Laplace, PoissonSampled, RandomizedResponse
 from sitr.accounting.engines.closed import closed_form
 from sitr.accounting.engines.mix import Mix
 from sitr.accounting.losses.sampled import SampledGaussianLoss
@@ -148,8 +148,11 @@ def test_a_delta_that_is_never_passed_costs_nothing():
         (Laplace(2.0) + Exponential(1.0), False),
         (Laplace(2.0) + Gaussian(1.0), False),
         (RandomizedResponse(0.7) * 2, False),
+        (DiscreteGaussian(400.0), False),
+        (DiscreteGaussian(400.0, 20) * 9 + Gaussian(3.0), False),
     ],
     ids=repr,
 )
 def test_gaussians_and_single_events_have_one(event, closed):
+    """A discrete Gaussian, however fine, has another curve than a continuous one."""
     assert (form(event) is not None) == closed

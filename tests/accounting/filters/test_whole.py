@@ -24,7 +24,7 @@ from sitr.accounting import (
     compose,
 )
 from sitr.accounting.filters import WHOLE
-from sitr.accounting.filters.filter import amount_of
+from sitr.accounting.filters.filter import amount_of, in_units
 from sitr.errors import InvalidArgument, NoSuchGuarantee
 from tests.accounting.filters.analysts import adaptive_delta, greedy_analyst, sequences, strategies
 from tests.accounting.helpers import law
@@ -104,6 +104,15 @@ def test_a_bounded_loss_takes_no_delta(event):
     assert WholeFilter(1.0, 2.5e-7).cost(event) == event.pure()
 
 
+@pytest.mark.parametrize(("noise", "halvings"), [(400.0, 10), (3e5, 20), (1e11, 30)])
+def test_what_costs_nothing_at_the_whole_of_delta_takes_a_small_share_of_it(noise, halvings):
+    """The first of three that ε is more than nothing at, or the last of them."""
+    event, book = Gaussian(noise), WholeFilter(1.0, 1e-2)
+    assert event.epsilon(1e-2).upper == 0
+    assert book.units(event)[1] == WHOLE >> halvings
+    assert (book.cost(event) > 0) == (halvings < 30)
+
+
 def test_a_claim_is_charged_as_it_stands():
     book = WholeFilter(1.0, 1e-6)
     assert (book.cost(ApproximateDP(0.1, 1e-7)), book.delta_part(ApproximateDP(0.1, 1e-7))) == (0.1, 1e-7)
@@ -139,6 +148,24 @@ def test_the_largest_loss_is_accepted_as_a_point():
     assert not book.accepts(event, (math.floor(event.pure() / 4.0 * 0.999 * WHOLE), 0))
 
 
+@pytest.mark.parametrize("limits", [(3.0, 1e-6), (7.0, 3e-5), (11.0, 1e-3)])
+def test_a_point_that_is_one_unit_short_is_not_accepted(limits):
+    """The units are read rounded down: one less is less than the largest loss, or than the mass, as a number too."""
+    event, book = RandomizedResponse(0.52) * 40 + ApproximateDP(0.0, 1e-9), WholeFilter(*limits)
+    paid, failing = in_units(event.pure(delta_part=True), limits[0]), in_units(event.infinite_mass, limits[1])
+    assert book.units(event)[1] > 2 * failing  # so that it is another point than the one that is chosen
+    assert book.accepts(event, (paid, failing))
+    assert not book.accepts(event, (paid - 1, failing))
+    assert not book.accepts(event, (paid, failing - 1))
+
+
+@pytest.mark.parametrize("event", [Gaussian(0.5), Gaussian(0.5) * 10, SGD * 10**5], ids=repr)
+def test_an_event_that_is_too_much_is_priced_at_the_whole_of_delta_and_no_more(event):
+    book = WholeFilter(1.0, 1e-6)
+    assert book.cost(event) > 1
+    assert book.delta_part(event) == 1e-6
+
+
 def test_a_point_that_leaves_out_the_mass_of_infinite_losses_is_not_accepted():
     event, book = ApproximateDP(0.1, 1e-8) * 2, WholeFilter(1.0, 1e-6)
     cost, mass = book.units(event)
@@ -147,13 +174,18 @@ def test_a_point_that_leaves_out_the_mass_of_infinite_losses_is_not_accepted():
     assert not book.accepts(event, (2 * cost, mass // 2))
 
 
-def test_an_event_without_any_point_is_refused():
-    nothing = LossDistribution([0.0], [0.4], 0.6)
+@pytest.mark.parametrize("nothing", [LossDistribution([0.0], [0.4], 0.6), ApproximateDP(0.5, 0.5)], ids=repr)
+def test_an_event_without_any_point_is_refused(nothing):
     book = WholeFilter(1.0, 1e-3)
     assert not book.admits(nothing)
     with pytest.raises(NoSuchGuarantee, match=r"no .* guarantee is known"):
         book.charge(nothing)
     assert book.tally(nothing)[0] is None
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+def test_the_promise_is_about_the_neighbours_of_the_filter(adjacency):
+    assert WholeFilter(1.0, 1e-6, adjacency=adjacency).guarantee().adjacency == adjacency
 
 
 # Analysts.

@@ -89,7 +89,10 @@ def test_the_bias_of_most_coins_among_fewest_dominates_a_group_and_the_other_way
         assert np.all(profile_of_coins(growth, coins, blankets + 3, coins, epsilons) <= truth * (1 + 1e-12) + 1e-300)
 
 
-@pytest.mark.parametrize(("n", "coins"), [(50, 7), (201, 40), (10**5, 123), (10**8, 54_321), (10**9, 1)])
+@pytest.mark.parametrize(
+    ("n", "coins"),
+    [(50, 7), (201, 40), (201, 201), (10**5, 123), (10**5, 10**5 - 1), (10**8, 54_321), (10**8, 10**8), (10**9, 1)],
+)
 def test_other_blankets_are_no_more_than_there_are(n, coins):
     """A law on few numbers, with the mean of a few trials less at the most."""
     crowd = Crowd.of(1.0, 4, n)

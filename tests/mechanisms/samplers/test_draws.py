@@ -211,6 +211,15 @@ def test_as_many_are_drawn_as_asked_and_a_seed_repeats_them(count):
     assert sorted(draws.shuffled(count, Seeded(5))) == list(range(count))
 
 
+@pytest.mark.parametrize("count", [0, 1, CHUNK, CHUNK + 1, 2 * CHUNK - 1])
+def test_places_are_chosen_among_as_many_as_there_are(count):
+    assert np.array_equal(draws.included(Fraction(1), count, Seeded(5)), np.arange(count))
+    assert draws.included(Fraction(0), count, Seeded(5)).size == 0
+    found = draws.included(Fraction(2, 3), count, Seeded(5))
+    assert np.all(np.diff(found) > 0)
+    assert np.all((found >= 0) & (found < count))
+
+
 @pytest.mark.statistical
 def test_draws_of_one_call_are_independent():
     """Signs of neighbours, of neighbours across a chunk, and of the two halves: exact binomial tests."""
