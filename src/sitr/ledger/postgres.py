@@ -94,7 +94,7 @@ class PostgreSQL(Store):
             isolation_level="AUTOCOMMIT",  # a function is one transaction; an owner's begin and end by our own words
             connect_args={"options": SETTINGS.format(wait=max(round(wait * 1000), 1))},
         ).execution_options(schema_translate_map={None: SCHEMA})
-        super().__init__(engine, shown_address(address))
+        super().__init__(engine, shown_address(address), alone=False)
         self._id = ""
         self._own: Entry | None = None  # the last entry of this process
 

@@ -113,7 +113,7 @@ class Store(ABC):
     begin = begin_reading = "BEGIN"
     separates = False  # whether it keeps analysts from what only owners may do
 
-    def __init__(self, engine: Engine, place: str, *, alone: bool = False) -> None:
+    def __init__(self, engine: Engine, place: str, *, alone: bool) -> None:
         self.engine, self.place = engine, place
         self._connections = Connections(engine, alone=alone)
         self._latest = Head(0, BEFORE_ALL)  # that this process knows of: a book without it is an older one
