@@ -504,7 +504,7 @@ def refuse_watched(model: nn.Module) -> None:
     hooks = [hook for part in model.modules() for hook in part._forward_pre_hooks.values()]
     if any(isinstance(getattr(hook, "__self__", None), Clipper) for hook in hooks):
         raise InvalidArgument(
-            "the model is within a step of another run.",
-            why="the examples of the one would come into the sum of the other.",
+            "the model is within a step of another run, or of this one.",
+            why="examples of the one would come into the sum of the other.",
             do="finish or leave that step first.",
         )

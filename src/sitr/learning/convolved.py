@@ -49,6 +49,11 @@ class Convolved:
         return self.images.shape[1] // self.groups
 
     @property
+    def _window(self) -> dict[str, Sizes]:
+        """What kernels are told of the convolution."""
+        return {"kernel": self.kernel, "stride": self.stride, "padding": self.padding, "dilation": self.dilation}
+
+    @property
     def shape(self) -> torch.Size:
         """Of the weight."""
         return torch.Size((self.outputs.shape[1], self._columns, *self.kernel))
@@ -76,22 +81,13 @@ class Convolved:
     def settle(self) -> Piece:
         """Write the gradients out where they are smaller than what they are made of: then that is let go."""
         if self.groups == 1 and len(self.images) * self.shape.numel() <= self.numbers():
-            window = {"kernel": self.kernel, "stride": self.stride, "padding": self.padding, "dilation": self.dilation}
-            return Permuted(Kept(kernels.conv_gradients(self.images, self.outputs, **window)), (0, 2, 3, 1))
+            return Permuted(Kept(kernels.conv_gradients(self.images, self.outputs, **self._window)), (0, 2, 3, 1))
         if self.images.dtype == torch.bfloat16 and self.images.shape[1] >= kernels.FOLDED:
             self.outputs = self.outputs.contiguous(memory_format=torch.channels_last)  # once, for norms and for the sum
         return self
 
     def bound(self) -> Tensor:  # noqa: D102
-        squares, spread = kernels.conv_norms(
-            self.images,
-            self.outputs,
-            kernel=self.kernel,
-            stride=self.stride,
-            padding=self.padding,
-            dilation=self.dilation,
-            groups=self.groups,
-        )
+        squares, spread = kernels.conv_norms(self.images, self.outputs, groups=self.groups, **self._window)
         short = SHORT if is_short(self.images, tf32=torch.backends.cudnn.allow_tf32) else TRANSFORMED
         if spread is None:
             found, spread = squares.sqrt(), self.spread
@@ -118,8 +114,7 @@ class Convolved:
         images, outputs = self.images, self.outputs
         if self.masks():
             # In 32 bits: an ordinary weight gradient of 16 bits would round its sum to 16.
-            window = {"kernel": self.kernel, "stride": self.stride, "padding": self.padding, "dilation": self.dilation}
-            return kernels.conv_sums(images, outputs, factors, **window)
+            return kernels.conv_sums(images, outputs, factors, **self._window)
         if masked:
             images, outputs = left_out(factors, images), left_out(factors, outputs)
         weight = images.new_empty(self.shape, dtype=torch.float32)
