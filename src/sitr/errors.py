@@ -178,6 +178,18 @@ class Cancelled(SitrError, RuntimeError):
     code = "SITR-Q03"
 
 
+class UselessQuestion(SitrError, ValueError):
+    """By what is declared, the answer would tell nothing: it is not paid for by mistake."""
+
+    code = "SITR-Q04"
+
+
+class NoSuchWord(NotAllowed, AttributeError):
+    """A word of pandas that the object does not have; the message says what to write instead."""
+
+    code = "SITR-Q05"
+
+
 class RanksParted(SitrError, RuntimeError):
     """The processes that make a training run together are no longer at the same step of it."""
 
@@ -185,7 +197,7 @@ class RanksParted(SitrError, RuntimeError):
 
 
 class PrivacyWarning(UserWarning):
-    """True, but weaker than you may think."""
+    """This guarantee holds, but it is weak."""
 
 
 class AccuracyWarning(UserWarning):

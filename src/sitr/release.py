@@ -83,6 +83,7 @@ class Paid(Release, ABC):
             "notes": list(self.notes),
             "time": self.time.isoformat(),
             "version": self.version,
+            **({} if self.private else {"private": False}),
         }
 
     @staticmethod
@@ -93,6 +94,7 @@ class Paid(Release, ABC):
             "notes": tuple(content["notes"]),
             "time": datetime.fromisoformat(content["time"]),
             "version": content["version"],
+            "private": content.get("private", True),
             "entry": entry,
             "operation": operation,
             "kept": True,

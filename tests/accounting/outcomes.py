@@ -96,6 +96,12 @@ class Pairs:
             return float(self.p_only)
         return float(self.p_only + np.maximum(self.p - math.exp(epsilon) * self.q, 0.0).sum())
 
+    def rounding(self, epsilon):
+        """How far `delta` may be off: in doubles P - e^ε Q loses digits of what is nearly as likely by either law."""
+        if self.is_exact or epsilon > MOST_LOSS:
+            return 0.0
+        return 8 * 2.0**-53 * float(self.p[self.p > math.exp(epsilon) * self.q * (1 - 2.0**-50)].sum())
+
     def power(self, x):
         """The largest P(S) with Q(S) ≤ x (Neyman and Pearson; THEORY 1.5), in this order."""
         if self.is_exact:
@@ -511,7 +517,8 @@ class Side:
         """The larger δ of both orders, rounded to this side."""
         epsilon = MP.mpf(epsilon) if self.is_exact else float(epsilon)
         if self.whole is None:
-            value = max(pairs.delta(epsilon) for pairs in (self.pairs, self.pairs.swapped))
+            both, sign = (self.pairs, self.pairs.swapped), 1 if self.above else -1
+            value = max(pairs.delta(epsilon) + sign * pairs.rounding(epsilon) for pairs in both)
         else:
             value = max(self._mixed(epsilon))
         return self._rounded(min(value, 1))

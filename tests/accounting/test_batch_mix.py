@@ -104,3 +104,13 @@ def test_a_curve_is_no_law():
     for ask in (lambda: curve.ratios(1.0, 0.1, 3), lambda: curve.profile(0.0)):
         with pytest.raises(TypeError, match="Rényi curve"):
             ask()
+
+
+@pytest.mark.parametrize("c", [50.0, 300.0])
+@pytest.mark.parametrize("delta", [0.0, 0.2])
+def test_moments_that_are_too_large_for_numbers_are_bounded_by_their_logs(c, delta):
+    event = ApproximateDP(20.0, delta)
+    removed = PoissonSampled(event, 0.5).parts[0][0].forward
+    truth = float(Mix.of([(removed, 1)]).log_mgf(np.float64(c)))
+    assert truth > 700
+    assert truth * (1 - 1e-12) <= float(curve_of(event, 0.5).log_mgf(np.array(c))) <= truth + 1

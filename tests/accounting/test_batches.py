@@ -583,6 +583,7 @@ def test_the_text_of_crowds():
     assert parse_event("shuffled_epochs(laplace(2) + gaussian(3), epochs=5)") == ShuffledEpochs(
         Laplace(2.0) + Gaussian(3.0), 5
     )
+    assert type(ShuffledEpochs(Gaussian(1.0), np.int64(3)).epochs) is int
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import math
 
 import mpmath
 import pytest
+from hypothesis import example, given
 from scipy.stats import norm
 
 from sitr.accounting import (
@@ -22,7 +23,10 @@ from sitr.accounting import (
 )
 from sitr.accounting.notions import SMOOTHING, composed_gdp, discrete_gdp
 from sitr.errors import NoSuchGuarantee
-from tests.accounting.helpers import discrete_gaussian_delta, gaussian_delta
+from tests.accounting.helpers import discrete_gaussian_delta, gaussian_delta, law, logs
+
+MP = mpmath.mp.clone()
+MP.dps = 60
 
 RHOS = [
     (Gaussian(4.0), 1 / 32),
@@ -85,6 +89,34 @@ MUS = [
 @pytest.mark.parametrize(("event", "mu"), MUS, ids=repr)
 def test_mu_of_gaussian_dp(event, mu):
     assert event.gdp() == pytest.approx(mu, rel=1e-9, abs=1e-15)
+
+
+@law(200)
+@given(logs(1e-6, 1e4))
+@example(38.0)  # was under the truth by nearly a hundredth
+@example(1e4)  # was infinite
+def test_mu_keeps_its_digits_however_little_both_laws_have_in_common(epsilon):
+    """1 - TV = 2Φ(-μ/2), and ln Φ has slope φ/Φ: a step of Newton's says how far off μ is."""
+    e = MP.mpf(epsilon)
+    halves = {
+        PureDP(epsilon): 1 / (1 + MP.exp(e)),
+        Laplace(1 / epsilon): MP.exp(-1 / MP.mpf(1 / epsilon) / 2) / 2,
+        Exponential(epsilon): 1 / (1 + MP.exp(e / 2)),
+    }
+    for event, half in halves.items():
+        x = MP.mpf(event.gdp()) / 2
+        tail = MP.erfc(x / MP.sqrt(2)) / 2
+        step = (MP.log(tail) - MP.log(half)) * tail / (MP.exp(-(x**2) / 2) / MP.sqrt(2 * MP.pi))
+        assert abs(step) < 1e-12 * x
+
+
+def test_a_guarantee_that_says_nothing_is_refused_in_our_words():
+    event = PureDP(1e4) * 10**9
+    for _ in range(2):
+        event = PoissonSampled(event, 0.5) * 10**9
+    for ask in (event.zcdp, event.cdp):
+        with pytest.raises(NoSuchGuarantee, match="would be over 1e"):
+            ask()
 
 
 @pytest.mark.parametrize("event", [PureDP(0.8), Laplace(2.0), Exponential(0.8), RandomizedResponse(0.9, 4)], ids=repr)

@@ -5,13 +5,15 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from sitr.accounting import (
     ApproximateDP,
+    DiscreteGaussian,
     DiscreteLaplace,
+    Exponential,
     Gaussian,
     Guarantees,
     Laplace,
@@ -362,3 +364,88 @@ def test_the_divergence_of_a_sampled_group_by_quadrature():
 def test_a_group_of_groups_is_one_group():
     once = PoissonSampled(Gaussian(1.0), 1e-15).group(4).delta(0.5)
     assert PoissonSampled(Gaussian(1.0), 1e-15).group(2).group(2).delta(0.5) == once
+
+
+# Samples of large losses, and samples of samples, that hardly anyone is in.
+
+BIG = mpmath.mp.clone()
+BIG.dps = 800  # e^-1000, and differences from one
+
+
+def profile_of_noise(m, epsilon):
+    return BIG.ncdf(m / 2 - epsilon / m) - BIG.exp(epsilon) * BIG.ncdf(-m / 2 - epsilon / m)
+
+
+def profile_of_pure(e0, epsilon):
+    p = 1 / (1 + BIG.exp(-e0))
+    return max(p - BIG.exp(epsilon) * (1 - p), 0) + max(1 - p - BIG.exp(epsilon) * p, 0)
+
+
+def profile_of_selection(e0, epsilon):
+    if abs(epsilon) > e0:
+        return max(-BIG.expm1(epsilon), BIG.mpf(0))
+    return (BIG.exp(e0 / 2) - BIG.exp(epsilon / 2)) ** 2 / BIG.expm1(e0)
+
+
+FAR = {
+    Gaussian: (profile_of_noise, 0.3, 100),
+    PureDP: (profile_of_pure, 0.1, 1e3),
+    Exponential: (profile_of_selection, 0.1, 1e3),
+}
+
+
+def truth_of_sample(profile, rate, epsilon):
+    """The larger of both orders: q δ(ln(1 + (e^ε - 1)/q)), and its dual (THEORY 1.3, 2.7)."""
+
+    def removed(e):
+        return -BIG.expm1(e) if BIG.exp(e) <= 1 - rate else rate * profile(BIG.log1p(BIG.expm1(e) / rate))
+
+    e = BIG.mpf(epsilon)
+    return max(removed(e), 1 - BIG.exp(e) + BIG.exp(e) * removed(-e), BIG.mpf(0))
+
+
+@law(150)
+@given(
+    st.sampled_from(list(FAR)),
+    st.floats(0, 1),
+    st.lists(st.one_of(logs(1e-15, 0.99), logs(1e-12, 0.1).map(lambda gap: 1 - gap)), min_size=1, max_size=3),
+    st.one_of(logs(1e-3, 1e3), st.floats(500, 900)),
+)
+@example(Gaussian, 1.0, [1e-10], 690.0)  # was said to be 0
+@example(PureDP, 1.0, [1e-15] * 21, 1e-3)
+def test_samples_of_large_losses_are_held_by_their_brackets(kind, share, rates, epsilon):
+    profile, low, high = FAR[kind]
+    size = low * (high / low) ** share
+    event = kind(1 / size) if kind is Gaussian else kind(size)
+    size = 1 / BIG.mpf(1 / size) if kind is Gaussian else BIG.mpf(size)
+    rate = BIG.mpf(1)
+    for q in rates:
+        event, rate = PoissonSampled(event, q), rate * BIG.mpf(q)
+    nothing = BIG.mpf(10) ** -700
+    found, truth = event.delta(epsilon), truth_of_sample(lambda e: profile(size, e), rate, epsilon)
+    assert found.lower <= truth + nothing
+    assert truth <= found.upper + nothing
+    if 1e-250 < truth < 0.9:
+        least = event.epsilon(float(truth) * 1.000001)
+        assert truth_of_sample(lambda e: profile(size, e), rate, least.upper) <= float(truth) * 1.000001 + nothing
+
+
+def test_what_a_chain_of_samples_hardly_costs_takes_nothing_from_other_costs():
+    """Its largest loss was said to be negative, and was subtracted from the others."""
+    event = Laplace(1 / 720)
+    for _ in range(21):
+        event = PoissonSampled(event, 1e-15)
+    assert event.pure() >= 0.0049
+    assert (event + PureDP(6.0)).pure() >= 6.0049
+    assert event.epsilon(1e-320).upper >= 0
+
+
+@pytest.mark.parametrize(("scale", "sensitivity"), [(1000.0, 10**7), (1e5, 10**9), (300.0, 10**6), (1e6, 10**10)])
+def test_noise_that_is_moved_far_is_sampled_without_going_through_its_points(scale, sensitivity):
+    event = PoissonSampled(DiscreteGaussian(scale, sensitivity), 0.1)
+    rho = (sensitivity / scale) ** 2 / 2
+    assert event.rdp(2) <= 2 * rho
+    assert 0 < event.expected_loss() <= 1.01 * rho
+    assert 0 <= event.delta(1.0).lower <= event.delta(1.0).upper <= 0.1
+    assert (event * 3 + Gaussian(5.0)).epsilon(0.5).upper >= 0
+    assert event.zcdp().rho == pytest.approx(rho)

@@ -246,7 +246,7 @@ def tree(draw: Drawing, depth: int = 3) -> Tree:
     if depth == 0 or shape < 0.15:
         return leaf(draw)
     if shape < 0.25:
-        return rare_steps(draw)
+        return far_samples(draw) if draw.chance(0.3) else rare_steps(draw)
     if shape < 0.6:
         parts = [(tree(draw, depth - 1), draw.count()) for _ in range(draw.random.choice([1, 2, 2, 3]))]
         return Tree("Composed", (), tuple(parts))
@@ -261,6 +261,17 @@ def rare_steps(draw: Drawing) -> Tree:
     noise = Tree("Gaussian", (("noise_multiplier", draw.rounded(draw.logs(0.4, 2))),))
     step = Tree("PoissonSampled", (("sampling_prob", draw.rounded(draw.logs(1e-5, 0.05))),), ((noise, 1),))
     return Tree("Composed", (), ((step, draw.count()), (leaf(draw), draw.random.choice([1, 1, 2, 5]))))
+
+
+def far_samples(draw: Drawing) -> Tree:
+    """Losses so large that e to them is hardly a number, on samples, and samples of them, that hardly anyone is in."""
+    kind = draw.random.choice(["Gaussian", "Laplace", "PureDP", "Exponential"])
+    size = draw.rounded(draw.logs(10, 1000))
+    named = ("noise_multiplier", 1 / size) if kind in ("Gaussian", "Laplace") else ("epsilon", size)
+    found = Tree(kind, (named,))
+    for _ in range(draw.random.choice([1, 1, 2, 3])):
+        found = Tree("PoissonSampled", (("sampling_prob", draw.rounded(draw.logs(1e-15, 1))),), ((found, 1),))
+    return found
 
 
 PURE = ("RandomizedResponse", "PureDP", "Laplace", "DiscreteLaplace", "Exponential")

@@ -292,13 +292,16 @@ def divergence(tree, alpha):
 
 
 def is_known(tree):
-    """Whether the Rényi curve is known; of several events on one sample it is only bounded between whole orders."""
+    """Whether the Rényi curve is known; of several events on one sample it is only bounded between whole orders.
+
+    The truth cuts a continuous law where it is sampled or repeated, so that its curve is only bounded from below.
+    """
     for inner in tree.walk():
-        if inner.kind == "PoissonSampled" and inner.inside[0][0].kind == "Composed":
+        if inner.kind == "PoissonSampled" and any(one.kind in ("Composed", "Gaussian") for one in inner.walk()):
             return False
         if inner.kind in ("SampledWithoutReplacement", "ShuffledReports"):
             return False
-    loose = CLAIMS | {"Exponential", "DiscreteGaussian"}
+    loose = CLAIMS | {"Exponential", "DiscreteGaussian", "Laplace"}
     counts = [count for inner in tree.walk() for _, count in inner.inside]
     counts += [inner.get("epochs", 1) for inner in tree.walk()]
     reach = (inner.get("sensitivity", 1) for inner in tree.walk())
@@ -337,6 +340,11 @@ def holds_cdp(tree, question, found):
 
 def holds_gdp(tree, question, found):
     below = truth_of(tree).below
+    if below.is_exact and 0 < found < math.inf:
+        overlap, claimed = 1 - below.delta(0), 2 * MP.ncdf(-MP.mpf(found) / 2)
+        if NEAR < overlap < claimed * (1 - ROUNDING):  # of less, no digits are left
+            yield "false Gaussian DP", f"{found!r}; 1 - δ(0) is at most {MP.nstr(overlap, 12)}"
+            return
     for epsilon in (0, found / 2, found * found):
         claimed = Normal(MP.mpf(found)).profile(MP.mpf(epsilon))[0] if 0 < found < math.inf else found > 0
         least = below.delta(epsilon)

@@ -135,7 +135,9 @@ def test_verdicts():
     assert "100 of 100 guesses were right" in str(found)
     none = audit_one_run(scores, ~included, claimed=Gaussian(noise_multiplier=1.0), delta=1e-6)
     assert (none.epsilon_lower, none.violated) == (0.0, False)
-    assert none.verdict.startswith("no violation found with 200 canaries (a true ε smaller than ")
+    assert none.verdict == "no violation found, and 100 guesses are too few to show one"
+    less = audit_one_run(scores, ~included, claimed=(1.0, 0.0))
+    assert less.verdict.startswith("no violation found with 200 canaries (a true ε smaller than 1.")
     silent = audit_one_run(scores, ~included)
     assert silent.verdict == "nothing was claimed (200 canaries can show ε = 3.49 at most)"
     assert silent.to_dict()["claimed_epsilon"] is None
@@ -147,7 +149,9 @@ def test_what_escapes_is_what_would_have_been_refuted():
     right = round(1000 * expit(report.escapes_epsilon))
     assert epsilon_lower_one_run(2000, 1000, right, 0.0, 0.05) > 1.0
     assert epsilon_lower_one_run(2000, 1000, right - 1, 0.0, 0.05) <= 1.0
-    assert audit_one_run(scores, included, claimed=(9.0, 0.0), guesses=10).escapes_epsilon == math.inf
+    few = audit_one_run(scores, included, claimed=(9.0, 0.0), guesses=10)
+    assert few.escapes_epsilon == math.inf
+    assert few.verdict == "no violation found, and 10 guesses are too few to show one"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from tests.ledger.test_budget import BUDGETS
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_a_keeper_survives_its_record(budget):
     keeper = Keeper.of(budget)
-    assert Keeper.from_json(keeper.to_json()) == keeper
+    read = Keeper.from_json(keeper.to_json())
+    assert read == keeper
+    assert read.filter.adjacency == budget.adjacency  # by which it refuses events of other neighbours
     assert keeper.budget.promise in str(budget)
 
 

@@ -13,7 +13,7 @@ from sitr.errors import (
     NoSuchGuarantee,
     UnknownName,
 )
-from sitr.ledger import Budget
+from sitr.ledger import Budget, sqlite
 from tests.ledger.acts import ONE, ask, create_joined, spent
 
 # Budgets and shares
@@ -275,3 +275,10 @@ def test_the_same_question_is_known_again(clinic, monkeypatch):
 def test_a_question_without_an_answer_is_not_worth_asking_again(clinic):
     clinic.reserve("clinic", ONE, analyst="amina")
     assert clinic.asked_before("clinic", ONE, analyst="amina") is None
+
+
+def test_prepared_statements_take_their_values_by_place():
+    """Python warns of names that are given values in order, and later refuses them."""
+    for statement in (sqlite.GRANT, sqlite.APPEND, sqlite.KEEP, sqlite.TOTAL, sqlite.HASH):
+        assert "?" in statement
+        assert ":" not in statement

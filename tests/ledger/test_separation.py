@@ -12,6 +12,7 @@ from sitr.ledger import Budget, Ledger
 from sitr.ledger.entry import sha256
 from sitr.ledger.postgres import FOR_ANALYSTS
 from sitr.ledger.schema import metadata
+from sitr.ledger.terms import Terms
 from tests.ledger import stores
 from tests.ledger.cluster import database_of, shared
 
@@ -206,8 +207,9 @@ def test_steps_by_hand_keep_their_order(team):
     team.as_amina("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"units": [2**58, 0]})])
     with pytest.raises(psycopg.Error, match="under the name of the login"):
         team.as_amina(start, [team.badr, begun])
-    with pytest.raises(psycopg.Error, match="no sha256"):
-        team.as_amina(start, [team.amina, done])
+    for wrong in (done, json.dumps({"holder": "h"}), json.dumps({"holder": sha256(b"h"), "more": 1}), '{"holder": 1}'):
+        with pytest.raises(psycopg.Error, match="no sha256"):
+            team.as_amina(start, [team.amina, wrong])
     team.as_amina(start, [team.amina, begun])
     with pytest.raises(psycopg.Error, match="not started by this holder"):
         team.as_amina(commit.replace("'h'", "'other'"), [team.amina, done])
@@ -245,6 +247,15 @@ def test_functions_look_into_no_schema_of_the_callers(team):
         connection.execute("SET search_path = pg_temp, pg_catalog")
         connection.execute("SELECT sitr.reserve('q', %s, %s)", [team.amina, body(clinic={"units": [2**58, 0]})])
     assert team.ledger.verify()
+
+
+def test_an_analyst_reads_no_declaration_but_those_that_are_named(team):
+    team.ledger.declare(Terms("clinic", "study", 1, {"tables.visits.unit": "named by patient"}))
+    asked = "SELECT kind FROM sitr.declared(%s, %s)"
+    for named in (["study", []], ["another", ["clinic"]]):
+        assert team.as_amina(asked, named) == [("declare",)]
+    assert team.as_amina(asked, [None, []]) == []
+    assert team.sql(team.owner, asked, [None, []]) == [("declare",)]
 
 
 def test_an_officer_reads_and_changes_nothing(team):

@@ -20,7 +20,7 @@ def test_a_statement_says_it_all(ledger):
     assert told.exact.upper < 1
     assert told.head == ledger.head
     text = str(told)
-    for words in ("patient", "ethics board 12", "if this sequence had been fixed in advance", "3 committed"):
+    for words in ("patient", "ethics board 12", "for a fixed list of questions (for information only)", "3 committed"):
         assert words in text
     points = told.points
     assert [point.kind for point in points] == ["budget", *["reserve"] * 5, "refund", "raise"]

@@ -16,7 +16,8 @@ from .. import _validate
 from ..errors import InvalidArgument, NoSuchGuarantee
 from ..units import Adjacency, join
 from .events import MOST_COUNT, Composed, Event, PureDP, RandomizedResponse, Renyi
-from .losses.law import Pair, at_rate
+from .losses.law import Pair
+from .losses.pairs import at_rate
 from .losses.shuffled import counted_beneath, shuffled_above, shuffled_beneath
 from .parts import Parts, batch_part
 
@@ -69,6 +70,11 @@ class SampledWithoutReplacement(Event):
         return self.event.claimed
 
     @property
+    def releases(self) -> int:
+        """How many there are on the batch."""
+        return self.event.releases
+
+    @property
     def parts(self) -> Parts:
         """One part, of all that is run on the batch; where that is everyone, the parts of the event."""
         return self.event.parts if self.batch == self.n else super().parts
@@ -104,11 +110,17 @@ class ShuffledEpochs(Event):
         _require_event("event", self.event)
         epochs = _validate.integer("epochs", self.epochs, 1, MOST_COUNT)
         self._set(epochs=epochs, adjacency=_replace_one(self, self.event))
+        self._refuse_too_many()
 
     @property
     def claimed(self) -> bool:
         """Whether what is run on each batch rests on the user's word."""
         return self.event.claimed
+
+    @property
+    def releases(self) -> int:
+        """How many there are on batches that a person is in."""
+        return self.epochs * self.event.releases
 
     @property
     def parts(self) -> Parts:

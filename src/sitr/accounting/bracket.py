@@ -10,6 +10,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from .. import markup
+from ..display import counted, rounded_down, rounded_up
+
+DIGITS = 8  # of an end that is shown
+SHOWN = 20  # numbers of a bracket of arrays that are shown
+
 
 @dataclass(frozen=True, eq=False)
 class Bracket:
@@ -64,6 +70,19 @@ class Bracket:
 
     def __format__(self, spec: str) -> str:
         return format(float(self), spec) if spec else str(self)
+
+    def __repr__(self) -> str:
+        ends = f"lower={self.lower!r}, upper={self.upper!r}"
+        if np.ndim(self.upper):
+            ends = f"of {counted(np.size(self.upper), 'number')}"
+        return f"Bracket({ends}, method={self.method!r}, safe={self.safe!r})"
+
+    def _repr_html_(self) -> str:
+        lower, upper = (np.ravel(end)[:SHOWN].tolist() for end in (self.lower, self.upper))
+        rows = [(rounded_down(low, DIGITS), rounded_up(high, DIGITS)) for low, high in zip(lower, upper, strict=True)]
+        more = np.size(self.upper) - len(rows)
+        below = [f"… {counted(more, 'more number')}"] if more else []
+        return markup.page(markup.table(("lower", "upper"), rows, numbers=2), markup.lines(*below, f"by {self.method}"))
 
     def __float__(self) -> float:
         return float(self.value)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .events import Concentrated, ZeroConcentrated
 
 
+MOST_CLAIMED = 1e30  # ρ, ξ, μ and τ²: such a claim promises nothing
+
+
 class Answers:
     """The questions that every event and every curve answers.
 
@@ -173,6 +176,7 @@ class Answers:
         pieces = [(zcdp_of(part), count) for part, count in self.parts]
         rho = math.fsum(count * piece[0] for piece, count in pieces)
         xi = math.fsum(count * piece[1] for piece, count in pieces)
+        _refuse_useless("zCDP", rho, xi)
         return ZeroConcentrated(rho, xi, mass if delta_part else 0.0, adjacency=self.adjacency)
 
     def cdp(self) -> Concentrated:
@@ -194,7 +198,8 @@ class Answers:
         with np.errstate(all="ignore"):
             pieces = [(concentrated_of(part), count) for part, count in self.parts]
         mu = math.fsum(count * piece[0] for piece, count in pieces)
-        tau = math.sqrt(math.fsum(count * piece[1] ** 2 for piece, count in pieces))
+        tau = math.sqrt(math.fsum(count * piece[1] * piece[1] for piece, count in pieces))
+        _refuse_useless("CDP", mu, tau * tau)
         return Concentrated(mu, tau, adjacency=self.adjacency)
 
     def gdp(self, *, delta_part: bool = False) -> float:
@@ -351,6 +356,15 @@ class Answers:
     @cached_property
     def _orders(self) -> Orders:
         return Orders(self.parts)
+
+
+def _refuse_useless(notion: str, *parameters: float) -> None:
+    """Refuse a guarantee whose parameters are larger than any that are accepted as a claim."""
+    if max(parameters) > MOST_CLAIMED:
+        raise NoSuchGuarantee(
+            f"no {notion} guarantee that says anything exists: its parameters would be over {MOST_CLAIMED:g}.",
+            do="ask for epsilon(delta), or compose less.",
+        )
 
 
 class Curve(Answers):

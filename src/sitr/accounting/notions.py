@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import erfinv, ndtri
+from scipy.special import erfinv, log_expit, ndtri_exp
 
 from ..errors import NoSuchGuarantee
 from .batch_mix import BatchMix
@@ -37,16 +37,16 @@ def zcdp_of(part: Pair | Claim) -> tuple[float, float]:
     if isinstance(loss, (GaussianLoss, DiscreteGaussianLoss)):
         return loss.m**2 / 2, 0.0
     if isinstance(loss, SampledDiscreteLoss):
-        return (loss.sensitivity / loss.scale) ** 2 / 2, 0.0
+        return _squared(loss.sensitivity / loss.scale) / 2, 0.0
     if isinstance(loss, SampledGaussianLoss):
-        return (loss.steps / loss.sigma) ** 2 / 2, 0.0
+        return _squared(loss.steps / loss.sigma) / 2, 0.0
     if isinstance(loss, BoundedRange):
         return loss.e0**2 / 8, 0.0
     if isinstance(loss, SampledMix) and math.isinf(_largest(part)):
         return _sampled_zcdp(loss)
     if isinstance(loss, BatchMix) and math.isinf(_largest(part)):
         return _whole_zcdp(_unfailing(loss, "zCDP").parts)
-    return _largest(part) ** 2 / 2, 0.0
+    return _squared(_largest(part)) / 2, 0.0
 
 
 def _sampled_zcdp(mix: SampledMix) -> tuple[float, float]:
@@ -105,19 +105,23 @@ def gdp_of(part: Pair | Claim) -> tuple[float, float]:
         return composed_gdp(_unfailing(loss, "Gaussian DP").parts)
     if isinstance(loss, BoundedRange):
         loss = part.forward
-    variation = (
-        float(loss.profile(np.float64(0.0))) if isinstance(loss, IntervalLoss) else math.tanh(_largest(part) / 2)
-    )
-    # 2 Φ^{-1}((1+TV)/2), through erfinv where TV is small and through the tail (1-TV)/2 where it is near one.
+    if isinstance(loss, IntervalLoss):
+        return _gdp_of_variation(float(loss.profile(np.float64(0.0))), loss.log_overlap), 0.0
+    largest = _largest(part)
+    return _gdp_of_variation(math.tanh(largest / 2), float(log_expit(-largest)) + math.log(2)), 0.0
+
+
+def _gdp_of_variation(variation: float, log_overlap: float) -> float:
+    """Return 2 Φ^{-1}((1+TV)/2), by TV where that is small, and else by ln(1-TV), which keeps its digits near one."""
     if variation < 0.5:
-        return 2 * math.sqrt(2) * float(erfinv(variation)), 0.0
-    return (-2 * float(ndtri((1 - variation) / 2)) if variation < 1 else math.inf), 0.0
+        return 2 * math.sqrt(2) * float(erfinv(variation))
+    return -2 * float(ndtri_exp(log_overlap - math.log(2)))
 
 
 def composed_gdp(parts: Iterable[tuple[Pair | Claim, int]]) -> tuple[float, float]:
     """Return μ of several parts, whose squares add, and the mass outside which it holds, which adds (THEORY 4.1)."""
     pieces = [(gdp_of(part), count) for part, count in parts]
-    mu = math.sqrt(math.fsum(count * piece[0] ** 2 for piece, count in pieces))
+    mu = math.sqrt(math.fsum(count * _squared(piece[0]) for piece, count in pieces))
     return mu, math.fsum(count * piece[1] for piece, count in pieces)
 
 
@@ -170,6 +174,11 @@ def _unfailing(curve: BatchMix, notion: str) -> BatchMix:
             notion, "of a batch it is proved only where no loss is infinite", "use rdp(alpha) or epsilon(delta)"
         )
     return curve
+
+
+def _squared(number: float) -> float:
+    """Return the square; infinity where it is no number, where `**` would raise."""
+    return number * number
 
 
 def _described(part: Pair) -> Loss:

@@ -18,8 +18,9 @@ from .engines.solve import delta_of_orders, epsilon_of_orders, rough_epsilon_of_
 from .engines.tail import tail_by_renyi, tail_of, tail_of_orders
 from .engines.tradeoff import power_of_orders
 from .engines.ways import ENOUGH, Purse
+from .losses.atoms import Atoms
 from .losses.gaussian import GaussianLoss
-from .losses.law import UNIT, LaterPair, Pair
+from .losses.law import FAINT, UNIT, LaterPair, Pair, before_sampling
 from .losses.pairs import two_point_pair
 from .losses.rounding import rounded_up
 from .losses.sampled_curve import SampledCurve, log_ratio
@@ -35,6 +36,7 @@ TAIL = WHOLE / 4  # what the tail of one law may cost, in both orders
 CURVES = 6e7  # multiplications, about, that Chernoff's bound takes by the Rényi curves of samples and claims
 MADE = 3e8  # multiplications, about, that it takes to make the laws of a sample of several events, or of claims
 CLOSED = 1.2e8  # the same for a batch of what has a profile in closed form
+FEW_ATOMS = 64  # of a law whose sample is made at once
 MOST_LAWS = 8  # of samples of several events, each made in a tenth of a second
 SHARES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of a family of pairs: which costs most, a question says
 ALMOST = math.nextafter(1.0, 0.0)  # the largest δ that may be asked for
@@ -184,8 +186,9 @@ class Orders:
             return self._pure()
         if self._inside is not None:
             return self._searched_sampled_epsilon(*self._inside, delta, purse)
-        if self._known_at_once and self.exact:
-            return epsilon_of_orders(self._leading, delta, purse=purse, ends=("upper",))
+        if self._known_at_once:
+            found = epsilon_of_orders(self._leading, delta, purse=purse, ends=("upper",))
+            return found if self.exact else Found(0.0, found.upper, found.method)
         purse.spend(CURVES)
         upper = epsilon_of_orders(self.all, delta, only_chernoff=True, purse=purse)
         if self.pairs and purse.left > 0 and not purse.settles(upper):
@@ -200,8 +203,9 @@ class Orders:
 
     @property
     def _known_at_once(self) -> bool:
-        """Whether every law is there, and no claim."""
-        return not self.claims and not any(isinstance(pair, LaterPair) for pair, _ in self.pairs)
+        """Whether every law is there, or made of so few atoms that it is no work; and no claim."""
+        later = (pair for pair, _ in self.pairs if isinstance(pair, LaterPair))
+        return not self.claims and all(map(_has_few_atoms, later))
 
     def _buy_laws(self, purse: Purse) -> None:
         """Pay for laws that have to be made: those of a sample once for all rates."""
@@ -257,13 +261,15 @@ class Orders:
             return Orders(curves.forward.parts), curves.forward.q
         if not curves.leads or not isinstance(curves.forward, (SampledCurve, SampledMix, SampledDiscreteLoss)):
             return None
+        if curves.forward.q <= FAINT:  # it may have been rounded up by far
+            return None
         inside = Orders(curves.forward.parts)
         return (inside, curves.forward.q) if len(inside.beneath) == 1 else None
 
     def _searched_sampled_epsilon(self, inside: Orders, q: float, delta: Total, purse: Purse) -> Found[float]:
         if delta >= q:
             return Found(0.0, 0.0, "sampling")
-        limit = None if purse.limit is None else _before_sampling(purse.limit, q)
+        limit = None if purse.limit is None else before_sampling(purse.limit, q)
         most = inside.searched_epsilon(Total(delta / q * (1 - UNITS)), Purse(purse.left, limit, whole=purse))
         return Found(0.0, log_ratio(most.upper, q) * (1 + UNITS), most.method)
 
@@ -276,7 +282,7 @@ class Orders:
         return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
 
     def _sampled_delta(self, inside: Orders, q: float, epsilon: float, purse: Purse) -> Found[Total]:
-        inner = _before_sampling(epsilon, q)
+        inner = before_sampling(epsilon, q)
         most = inside._delta(inner * (1 - UNITS), Purse(purse.left / 2, whole=purse))
         least = inside._delta(inner * (1 + UNITS), purse)
         lower, upper = q * least.lower * (1 - UNITS), q * most.upper * (1 + UNITS)
@@ -339,9 +345,11 @@ class Orders:
         return Found(p, max(best, p), "Rényi curve (Prop. 10)")
 
 
-def _before_sampling(epsilon: float, q: float) -> float:
-    """Return ln(1 + (e^ε - 1)/q), which sampling at rate q makes ε of."""
-    return math.log1p(math.expm1(epsilon) / q) if epsilon < 600 + math.log(q) else epsilon - math.log(q)
+def _has_few_atoms(pair: LaterPair) -> bool:
+    """Whether a sample is of so few atoms that its laws take no longer than its curves."""
+    curve = pair.renyi.forward if pair.renyi else None
+    inside = curve.pair.forward if isinstance(curve, SampledCurve) else None
+    return isinstance(inside, Atoms) and inside.losses.size <= FEW_ATOMS
 
 
 def _buy_laws(part: Pair | Claim, purse: Purse) -> None:

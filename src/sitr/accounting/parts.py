@@ -21,10 +21,11 @@ from .losses import pairs
 from .losses.atoms import Atoms, hull
 from .losses.gaussian import DiscreteGaussianLoss, GaussianLoss
 from .losses.interval import IntervalLoss
-from .losses.law import Floats, LaterPair, Pair, at_rate
+from .losses.law import Floats, LaterPair, Pair
 from .losses.merged import merged_pair
 from .losses.rounding import rounded_up
 from .losses.sampled import SampledGaussianLoss
+from .losses.sampled_discrete import is_fine
 from .renyi import Claim, implied_pair
 from .sampled_mix import SampledMix
 
@@ -34,7 +35,8 @@ WORK = 2e8  # multiplications for all of them, in both orders, at most
 GOAL = 1e-5  # the relative error of δ at such a point that is aimed at
 MOST_GROUP = 200  # members up to which a sampled group's mixture is computed exactly
 MOST_KINKS = 1000
-MOST_SCALE = 1e5  # of a discrete Gaussian that is summed point by point
+MOST_SCALE = 1e5  # of a discrete Gaussian that is summed point by point,
+MOST_MOVED = 10**5  # and by how many points it is moved
 MOST_EPSILON = 600.0  # of a hull, whose points are at e^ε
 FAINT = 1e-12  # a Gaussian that moves less attains nothing that could be told
 TINY = 1e-280  # δ at which a sampled profile of unbounded loss ends; charged in δ, and no loss of the mechanism's
@@ -49,8 +51,8 @@ def sampled_part(parts: Parts, q: float) -> Pair:
         curve = known[0][0].renyi.forward if known[0][0].renyi else None
         if isinstance(curve, SampledMix):  # a sample of a sample
             inside = curve.parts
-            return at_rate(Fraction(q) * Fraction(curve.q), lambda rate: sampled_part(inside, rate))
-        if not _is_too_fine(known[0][0]):
+            return pairs.at_rate(Fraction(q) * Fraction(curve.q), lambda rate: sampled_part(inside, rate))
+        if not _has_many_points(known[0][0]):
             return pairs.sampled_pair(known[0][0], q)
     if not claims and all(_is_gaussian(pair) for pair, _ in known):
         mix = Mix.of((pair.forward, n) for pair, n in known)
@@ -64,7 +66,7 @@ def batch_part(parts: Parts, q: float) -> Pair:
     if isinstance(single, Pair):
         if single.renyi and isinstance(single.renyi.forward, BatchMix):  # a batch of a batch
             inside = single.renyi.forward.parts
-            return at_rate(Fraction(q) * Fraction(single.renyi.forward.q), lambda rate: batch_part(inside, rate))
+            return pairs.at_rate(Fraction(q) * Fraction(single.renyi.forward.q), lambda rate: batch_part(inside, rate))
         if _are_atoms(single):
             return _batch_of_atoms(single, q)
     orders = [parts] if all(isinstance(part, Claim) or _curve(part).is_symmetric for part, _ in parts) else _both(parts)
@@ -157,10 +159,13 @@ def _laws(parts: Parts, q: float) -> Pair:
     return Pair(sampled.forward, sampled.backward, _sampled_beneath(parts, q))
 
 
-def _is_too_fine(pair: Pair) -> bool:
-    """Whether a discrete Gaussian has more points than are summed one by one."""
+def _has_many_points(pair: Pair) -> bool:
+    """Whether a discrete Gaussian has more points than are summed one by one: around 0, and as far as it is moved."""
     loss = None if isinstance(pair, LaterPair) else pair.forward
-    return isinstance(loss, DiscreteGaussianLoss) and loss.scale > MOST_SCALE
+    if not isinstance(loss, DiscreteGaussianLoss):
+        return False
+    far = loss.sensitivity > MOST_MOVED and not is_fine(loss.scale, loss.sensitivity)
+    return loss.scale > MOST_SCALE or far
 
 
 @lru_cache(maxsize=256)  # it does not depend on the rate, which a calibration may look for
@@ -226,7 +231,7 @@ def _block_above(mix: Mix, epsilons: Floats, typical: float, share: float) -> Fl
 @lru_cache(maxsize=256)  # as above
 def _attained(known: tuple[tuple[Pair, int], ...], claims: tuple[tuple[Claim, int], ...]) -> Pair:
     """Return what the composition dominates: its outcomes merged, or one component alone, which is post-processing."""
-    parts = [(pair.beneath or pair, n) for pair, n in known if not _is_too_fine(pair)]
+    parts = [(pair.beneath or pair, n) for pair, n in known if not _has_many_points(pair)]
     parts += [(pairs.gaussian_pair(claim.attained), n) for claim, n in claims if claim.attained > FAINT]
     parts += [(pairs.two_point_pair(0.0, claim.infinite_mass), n) for claim, n in claims if claim.infinite_mass]
     merged = merged_pair(parts)

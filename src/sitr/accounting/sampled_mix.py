@@ -62,9 +62,13 @@ class SampledMix(Loss):
     def log_mgf(self, x: Floats) -> Floats:
         """Return a bound on ln M(x) for real x > 0."""
         x = np.asarray(x, dtype=np.float64)
-        bound = self._remove if self.removes else self._add
-        values = [min(bound(float(c)), float(c) * self.largest) if c > 0 else 0.0 for c in x.ravel()]
-        return np.array(values).reshape(x.shape)
+        return np.array([self._log_moment(float(c)) for c in x.ravel()]).reshape(x.shape)
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - as of `_whole`: else samples of samples would ask twice at each level
+    def _log_moment(self, c: float) -> float:
+        if c <= 0:
+            return 0.0
+        return min(self._remove(c) if self.removes else self._add(c), c * self.largest)
 
     def _remove(self, c: float) -> float:
         """The least of what holds: r^{1+c} is convex in w; ln M is convex in c; near 1, r^{1+c} is under a parabola."""

@@ -65,6 +65,8 @@ class OneRunReport:
         if self.claimed_epsilon is None:
             most = rounded_down(self.escapes_epsilon)
             return f"nothing was claimed ({self.canaries} canaries can show ε = {most} at most)"
+        if math.isinf(self.escapes_epsilon):
+            return f"no violation found, and {self.guesses} guesses are too few to show one"
         least = rounded_up(self.escapes_epsilon, 4)
         return f"no violation found with {self.canaries} canaries (a true ε smaller than {least} would escape)"
 

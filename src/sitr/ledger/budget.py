@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from .. import _validate
+from .. import _validate, markup
 from ..accounting import PureFilter, ZCDPFilter, choose_filter, choose_union
 from ..accounting.events import MOST_EPSILON
 from ..accounting.filters import Filter
@@ -77,6 +77,14 @@ class Budget:
 
     def __str__(self) -> str:
         return self.made_to(self.unit)
+
+    def __repr__(self) -> str:
+        said = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        shown = [f"{name}={value!r}" for name, value, default in said if value != default]
+        return f"Budget({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        return markup.page(markup.lines(str(self)))
 
     def made_to(self, unit: str) -> str:
         """Say the promise, with another word for whom it protects.

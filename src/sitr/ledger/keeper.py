@@ -21,7 +21,6 @@ FILTERS: dict[str, type[Filter]] = {"pure": PureFilter, "zcdp": ZCDPFilter, "rdp
 NAMES = {kind: name for name, kind in FILTERS.items()}
 # Limits may differ so far, relatively, from what another machine works out: as far as filters allow anyway.
 TOLERANCE = 2.0**-40
-REMEMBERED = 256  # costs of events that are asked for again and again
 
 
 @dataclass(frozen=True)
@@ -106,16 +105,7 @@ class Keeper:
             >>> Keeper.of(Budget(epsilon=1.0)).units(PureDP(epsilon=0.25))
             (288230376151711744, 0)
         """
-        found = self._costs.get(event)
-        if found is None:
-            if len(self._costs) >= REMEMBERED:
-                self._costs.clear()
-            found = self._costs[event] = self.filter.units(event)
-        return found
-
-    @cached_property
-    def _costs(self) -> dict[Event, Vector]:
-        return {}
+        return self.filter.units(event)
 
     def raised(self, budget: Budget) -> Keeper:
         """Return what keeps a higher promise; Rényi orders and shares of δ stay, since they were fixed in advance.
@@ -212,7 +202,7 @@ class Keeper:
             limits = record.pop("filter")
             kind = limits.pop("type")
             ways, budget = limits.pop("ways", [[0, 1]]), Budget(**record)
-            keeper = cls.of(budget, FILTERS[kind].from_record(limits, adjacency=budget.adjacency))
+            keeper = cls.of(budget, FILTERS[kind].from_record(limits))
             if ways != [list(way) for way in keeper.ways]:
                 raise ValueError("its filters hold together in other ways")
         except (ValueError, TypeError, KeyError, AttributeError, SitrError) as error:

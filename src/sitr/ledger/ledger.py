@@ -170,7 +170,7 @@ class Ledger:
     def raise_budget(
         self, dataset: str, budget: Budget, *, reason: str, analyst: str | None = None, purpose: str | None = None
     ) -> None:
-        """Promise less than before: a dated change that every statement shows.
+        """Raise a budget, which weakens the promise: a dated change that every statement shows.
 
         Raises:
             InvalidArgument: The new limits are not higher, or the budget is of another kind.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .. import markup
 from ..accounting import Bracket, Event
 from ..display import reckoned, rounded_down, rounded_up, scientific
 from .budget import Budget
@@ -16,7 +17,7 @@ from .outside import Outside
 from .standing import Amount
 
 SHOWN = 5  # releases of a statement; the book has all
-FIXED_IN_ADVANCE = "if this sequence had been fixed in advance"
+FIXED_IN_ADVANCE = "for a fixed list of questions (for information only)"
 
 
 class Point(NamedTuple):
@@ -26,7 +27,7 @@ class Point(NamedTuple):
         seq: The entry.
         at: When.
         kind: What happened.
-        left: What is left, as a share of the limit of that day.
+        left: What is left, as a share of the limit at the time.
         delta_left: What is left of what is kept for δ-parts; None where nothing is.
 
     Example:
@@ -64,7 +65,7 @@ class Statement:
         operations: How many were charged, by state.
         event: All that was released, composed; of several blocks, the one that spent most.
         exact_delta: The δ of `exact`.
-        exact: The ε of `event`, if this sequence had been fixed in advance: a report, never a limit.
+        exact: The ε of `event`, for a fixed list of questions (for information only): a report, never a limit.
         claimed: Whether an event rests on a user's own numbers.
         unreadable: How many charges name an event that cannot be read or composed, and are not in `event`.
         block: The block that `event` is of, where blocks count apart.
@@ -111,6 +112,12 @@ class Statement:
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<10} {text}" for name, text in self.rows())
+
+    def __repr__(self) -> str:
+        return f"Statement({self.name!r}: {self.promise}; left: {amount_text(self.remaining, spent=False)})"
+
+    def _repr_html_(self) -> str:
+        return markup.page(markup.table((), self.rows()))
 
     @property
     def promise(self) -> str:

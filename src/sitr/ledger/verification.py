@@ -17,7 +17,7 @@ from .store import Snapshot, Store
 
 TOLD_EVERY = 1000  # entries, of progress
 MOST_TOLD = 100  # of what is wrong, and of remarks
-NOT_ANCHORED = "not anchored: entries that were cut off at the end would not be missed"
+NOT_ANCHORED = "not anchored: missing entries at the end cannot be detected"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Verification:
     Example:
         >>> print(Verification("b7c1", True, Head(3, "9f" * 32), None, "", (), NOT_ANCHORED, {}, ()))
         valid: 3 entries, head 3:9f9f9f9f9f9f9f9f...
-        not anchored: entries that were cut off at the end would not be missed
+        not anchored: missing entries at the end cannot be detected
     """
 
     ledger: str

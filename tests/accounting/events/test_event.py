@@ -262,3 +262,26 @@ def test_an_event_that_has_answered_survives_a_pickle():
     again = pickle.loads(pickle.dumps(event))
     assert again == event
     assert again.epsilon(1e-5) == before
+
+
+def test_so_many_releases_that_their_costs_are_no_numbers_are_refused():
+    def nested(wrap, event):
+        for _ in range(4):
+            event = wrap(event) * 10**9
+        return event
+
+    for wrap in (lambda event: PoissonSampled(event, 0.5), lambda event: ShuffledEpochs(event, 10**9)):
+        with pytest.raises(InvalidArgument, match=r"more than 1e\+30 releases in all"):
+            nested(wrap, PureDP(1.0))
+    most = PoissonSampled(PoissonSampled(Laplace(2.0) * 10**9, 0.5) * 10**9, 0.5) * 10**9
+    assert most.pure() > 1e26
+    assert most == type(most).from_json(most.to_json())
+
+
+def test_samples_of_samples_are_asked_once_at_each_level():
+    """Each level asked the one below twice: twenty of them took minutes."""
+    event = PureDP(0.5)
+    for _ in range(20):
+        event = PoissonSampled(event * 2 + PureDP(0.1), 0.3)
+    assert 0 < event.rdp(2.0) < 1
+    assert event.delta(1.0).upper < 1

@@ -1,6 +1,7 @@
 """What all filters do: whole numbers of any size, ways, charges that are worked out again."""
 
 import math
+import pickle
 from fractions import Fraction
 
 import pytest
@@ -23,7 +24,8 @@ from sitr.accounting import (
     choose_union,
 )
 from sitr.accounting.filters import MOST, WHOLE, added, rescaled
-from sitr.accounting.filters.filter import amount_of, covers, in_units
+from sitr.accounting.filters.filter import REMEMBERED, amount_of, covers, in_units
+from sitr.errors import IncompatibleAdjacency, InvalidArgument
 from tests.accounting.helpers import law, logs
 
 ALL = [
@@ -203,3 +205,35 @@ def test_what_covers_a_charge(paid, due):
         assert not covers(paid, due)
     else:
         assert covers(paid, due) == (Fraction(paid) >= due * (1 - Fraction(1, 2**40)))
+
+
+# What an event costs is worked out once.
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_few_costs_are_remembered_and_they_are_the_same_again(make):
+    book, events = make(), [PureDP(0.001 * (number + 1)) for number in range(REMEMBERED + 10)]
+    for event in events:
+        assert book.units(event) == book.units(event)
+        assert len(book._remembered) <= REMEMBERED
+    assert [book.units(event) for event in events[-30:]] == [make().units(event) for event in events[-30:]]
+    with pytest.raises(InvalidArgument, match="float is not an event"):
+        book.units(0.1)
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_cost_that_is_remembered_is_no_pass_for_other_neighbours(make):
+    book, added_one = make(), PureDP(0.01, adjacency="add_remove")
+    book.units(added_one)
+    book.charge(PureDP(0.01, adjacency="replace_one"))
+    assert not book.admits(added_one)
+    with pytest.raises(IncompatibleAdjacency):
+        book.units(added_one)
+
+
+def test_what_events_cost_is_not_pickled():
+    budget = PureFilter(epsilon=1.0)
+    budget.units(PureDP(0.5))
+    again = pickle.loads(pickle.dumps(budget))
+    assert again._remembered == {}
+    assert again.units(PureDP(0.5)) == budget.units(PureDP(0.5))

@@ -437,11 +437,24 @@ def test_the_room_for_gaussians_is_that_of_zcdp():
 # Bad input.
 
 
+@pytest.mark.parametrize("kind", [PureFilter, ZCDPFilter, GDPFilter, RDPFilter, AdvancedFilter])
+def test_records_of_other_filters_are_refused(kind):
+    for record in (
+        {},
+        {"delta": 0.0},
+        {"epsilon": 1.0, "rho": 1.0, "mu": 1.0, "alpha": 2.0, "slack": 1e-6, "delta": 0.0},
+    ):
+        with pytest.raises(InvalidArgument, match=f"not that of a {kind.__name__}"):
+            kind.from_record(record)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -1.0, 0, True, "1", None, 1e300])
 def test_bad_limits_are_refused(bad):
     for make in (PureFilter, ZCDPFilter, GDPFilter, lambda x: RDPFilter(2.0, x), lambda x: AdvancedFilter(x, 1e-6)):
         with pytest.raises(InvalidArgument, match=r"(epsilon|rho|mu)="):
             make(bad)
+    with pytest.raises(InvalidArgument, match="epsilon="):
+        RDPFilter(2.0, 1.5e12)
     with pytest.raises(InvalidArgument, match="alpha="):
         RDPFilter(bad, 1.0)
     with pytest.raises(InvalidArgument, match="slack="):

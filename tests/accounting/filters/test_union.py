@@ -26,7 +26,9 @@ from sitr.accounting import (
     compose,
 )
 from sitr.accounting.filters import MOST, WHOLE, Order
-from sitr.accounting.filters.union import FIXED, REMEMBERED
+from sitr.accounting.filters.filter import PROMISE
+from sitr.accounting.filters.single import renyi_limit
+from sitr.accounting.filters.union import FIXED
 from sitr.errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
 from sitr.mechanisms import gaussian
 from tests.accounting.filters.analysts import (
@@ -124,6 +126,8 @@ def test_an_event_without_any_guarantee_is_refused_with_the_reason():
     nothing = Renyi(points=[(1.5, 0.1)], delta=0.6)
     book = tiny()
     assert not book.admits(nothing)
+    with pytest.raises(NoSuchGuarantee):
+        book.units(nothing)
     with pytest.raises(NoSuchGuarantee) as caught:
         book.charge(nothing)
     assert caught.value.why
@@ -167,15 +171,6 @@ def test_one_adjacency_for_all_events():
     assert choose_union(1.0, 1e-6, adjacency="add_remove").admits(SGD)
 
 
-def test_few_costs_are_remembered():
-    book = choose_union(100.0, 1e-6)
-    for number in range(REMEMBERED + 10):
-        book.units(PureDP(0.001 * (number + 1)))
-        assert len(book._remembered) <= REMEMBERED
-    with pytest.raises(InvalidArgument, match="float is not an event"):
-        book.units(0.1)
-
-
 # What is left is told by the filter that admits the most releases of the kind.
 
 
@@ -189,6 +184,20 @@ def test_the_filter_that_serves_best_tells_what_is_left():
     assert small.used == (book.used[1], book.used[4])
     assert isinstance(book.serving(SGD * 1000), WholeFilter)
     assert book.used == fill(tiny(), Laplace(100.0), 40).used
+
+
+def test_without_an_event_the_filter_that_used_the_least_of_its_limit_tells():
+    book = fill(tiny(), Laplace(100.0), 40)
+    shares = [max(book.used[position] for position in way) for way in book.ways]
+    least = shares.index(min(shares))
+    assert least != 0
+    assert book.serving().used == tuple(book.used[position] for position in book.ways[least])
+    assert type(book.serving()) is type(book.members[least])
+
+
+def test_what_a_promise_allows_over_limits_is_taken_off_the_limits():
+    for order in choose_union(1.0, 1e-6).orders:
+        assert order.divergence * PROMISE**2 <= renyi_limit(order.alpha - 1, 1.0, math.log(order.delta)) * (1 + 1e-15)
 
 
 def test_delta_parts_are_told_apart_from_the_rest():
@@ -363,6 +372,15 @@ def test_a_step_of_518_times_a_limit_is_not_a_third_of_it_after_a_raise():
 def test_what_does_not_raise_is_refused(epsilon, delta):
     with pytest.raises(InvalidArgument, match=r"(epsilon|delta)="):
         tiny().raised(epsilon, delta)
+
+
+@pytest.mark.parametrize(
+    ("delta", "parts", "told"),
+    [(0.0, 0.0, "delta=0"), (1.0, 0.0, "delta=1"), (1e-6, 1.5, r"parts=1\.5"), (1e-6, -0.5, r"parts=-0\.5")],
+)
+def test_what_is_no_probability_is_refused_by_its_name(delta, parts, told):
+    with pytest.raises(InvalidArgument, match=told):
+        UnionFilter(1.0, delta, parts=parts)
 
 
 # The worst analyst there is, and twins of the rule.

@@ -11,6 +11,7 @@ from sitr.accounting import (
     ApproximateDP,
     Composed,
     DiscreteGaussian,
+    DiscreteLaplace,
     Exponential,
     Gaussian,
     Laplace,
@@ -19,12 +20,13 @@ from sitr.accounting import (
     PureDP,
     RandomizedResponse,
     Renyi,
+    SampledWithoutReplacement,
     WholeFilter,
     ZeroConcentrated,
     compose,
 )
 from sitr.accounting.filters import WHOLE
-from sitr.accounting.filters.filter import amount_of, in_units
+from sitr.accounting.filters.filter import PROMISE, amount_of, in_units
 from sitr.errors import InvalidArgument, NoSuchGuarantee
 from tests.accounting.filters.analysts import adaptive_delta, greedy_analyst, sequences, strategies
 from tests.accounting.helpers import law
@@ -95,6 +97,24 @@ def test_hardly_another_point_admits_more_of_the_same(event):
 
     best = max(releases(event.epsilon(delta).upper, delta) for delta in np.geomspace(1e-16, 2.5e-7, 25))
     assert releases(book.cost(event), book.delta_part(event)) >= 0.97 * best
+
+
+@pytest.mark.parametrize("event", [PureDP(20.0), RandomizedResponse(0.999), DiscreteLaplace(0.3)], ids=repr)
+def test_rare_samples_of_few_outcomes_are_charged_by_their_law_and_not_by_their_curve(event):
+    """They were charged ε = 5, and cost nothing at this δ."""
+    samples, budget = PoissonSampled(event, 1e-5) * 3, WholeFilter(epsilon=1.0, delta=1e-3)
+    assert samples.epsilon(1e-4).upper == 0
+    assert budget.cost(samples) < 0.1
+    assert budget.delta_part(samples) < 1e-4
+
+
+def test_a_rare_batch_is_charged_by_its_law_and_not_by_its_curve():
+    """It was charged ε = 1.1, and costs nothing at a third of this δ."""
+    event = SampledWithoutReplacement(PureDP(9.71), n=10**9, batch=261_968)
+    budget = WholeFilter(epsilon=1.0, delta=1e-3)
+    assert event.epsilon(3e-4).upper == 0
+    assert budget.cost(event) < 0.3
+    assert budget.delta_part(event) < 3e-4
 
 
 @pytest.mark.parametrize("event", [Laplace(300.0), PureDP(0.003), RandomizedResponse(0.51), Laplace(2.0) * 3], ids=repr)
@@ -225,3 +245,15 @@ def test_bad_limits_are_refused(bad):
 @given(st.sampled_from(EVENTS))
 def test_what_is_asked_twice_is_the_same(event):
     assert WholeFilter(1.0, 2.5e-7).units(event) == WholeFilter(1.0, 2.5e-7).units(event)
+
+
+def test_a_point_that_another_machine_rounded_is_accepted():
+    event, book = ApproximateDP(0.5, 1e-9), WholeFilter(1.0, 1e-6)
+    paid, failing = book.units(event)
+    assert book.accepts(event, (paid - 1, failing - 1))
+    assert not book.accepts(event, (paid - paid // 2**30, failing))
+
+
+def test_what_is_promised_is_more_than_the_limits_by_what_they_may_be_exceeded():
+    promise = WholeFilter(1.0, 1e-6).guarantee()
+    assert promise == ApproximateDP(PROMISE, 1e-6 * PROMISE)

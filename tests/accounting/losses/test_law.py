@@ -1,11 +1,38 @@
 """What all laws share: sums of waves, and logs of sums."""
 
+import math
+
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sitr.accounting.losses.gaussian import GaussianLoss
-from sitr.accounting.losses.law import LaterPair, Pair, log_sum_exp, waves, waves_error
+from sitr.accounting.losses.law import LaterPair, Pair, before_sampling, log_sum_exp, waves, waves_error
 from sitr.accounting.losses.pairs import gaussian_pair, sampled_gaussian_pair
+from tests.accounting.helpers import law, logs
+
+MP = mpmath.mp.clone()
+
+
+@law(300)
+@given(logs(1e-300, 3000), logs(1e-323, 1.0))
+@example(690.0, 1e-10)  # (e^ε - 1)/q is no number, and δ was said to be 0
+@example(1e-3, 1e-310)
+def test_the_loss_before_sampling_is_what_the_sample_made_it_of(epsilon, q):
+    with MP.workdps(1500):
+        truth = MP.log1p(MP.expm1(MP.mpf(epsilon)) / MP.mpf(q))
+        assert before_sampling(epsilon, q) == pytest.approx(float(truth), rel=1e-9, abs=0)
+
+
+@law(100)
+@given(logs(1e-15, 0.9), st.floats(0, 0.999))
+def test_it_is_below_0_where_the_sample_gains(q, share):
+    epsilon = math.log1p(-share * q)
+    truth = MP.log1p(MP.expm1(MP.mpf(epsilon)) / MP.mpf(q))
+    assert before_sampling(epsilon, q) == pytest.approx(float(truth), rel=1e-9)
+    assert before_sampling(math.log1p(-q) - 1e-9, q) == -math.inf
 
 
 def test_waves_are_the_plain_sums():

@@ -210,14 +210,21 @@ def _self_composed(loss: Atoms, count: int) -> tuple[Floats, Floats] | None:
 
 
 def _multinomial(loss: Atoms, count: int) -> tuple[Floats, Floats]:
-    """Return the atoms of `count` copies by how often each loss comes, which `count` stars and a few bars say."""
-    slots = count + loss.losses.size - 1
-    chosen = combinations(range(slots), loss.losses.size - 1)
-    bars = np.arange(slots)[:, None] if loss.losses.size == 2 else np.array(list(chosen), dtype=np.int64)
-    ends = np.full((bars.shape[0], 1), slots)
-    times = np.diff(np.hstack([np.full_like(ends, -1), bars, ends])) - 1
-    logs = gammaln(count + 1) - np.sum(gammaln(times + 1), axis=1) + times @ loss.logs
+    """Return the atoms of `count` copies by how often each loss comes."""
+    times, factorials = _shared_out(count, loss.losses.size), gammaln(np.arange(1.0, count + 2))
+    logs = factorials[count] - np.sum(factorials[times], axis=1) + times @ loss.logs
     return times @ loss.losses, logs - log_sum_exp(logs)
+
+
+def _shared_out(count: int, kinds: int) -> Floats:
+    """Return all ways to share `count` out among some kinds, a row each: as `count` stars and a few bars say."""
+    if kinds == 2:
+        first = np.arange(count + 1)
+        return np.array([first, count - first]).T
+    slots = count + kinds - 1
+    bars = np.array(list(combinations(range(slots), kinds - 1)), dtype=np.int64)
+    ends = np.full((bars.shape[0], 1), slots)
+    return np.diff(np.hstack([np.full_like(ends, -1), bars, ends])) - 1
 
 
 def _power(masses: Floats, count: int) -> Floats:
@@ -243,8 +250,8 @@ class AtomSum:
         self.shift = 8 * UNIT * float(np.max(np.abs(atoms.losses)))
 
     def _value(self, epsilon: float) -> float:
-        j = int(np.searchsorted(self.losses, epsilon, side="right"))
-        return float(np.sum(self.masses[j:] * -np.expm1(epsilon - self.losses[j:])))
+        j = self.losses.searchsorted(epsilon, side="right")
+        return float(np.add.reduce(self.masses[j:] * -np.expm1(epsilon - self.losses[j:])))
 
     def upper(self, epsilon: float) -> Finite:
         """Return an upper bound on δ(ε)."""

@@ -202,6 +202,11 @@ class Renyi(Event):
         """Whether the named formula rests on the user's word."""
         return self.formula is not None and self.formula.claimed
 
+    @property
+    def releases(self) -> int:
+        """How many there are in the formula."""
+        return 1 if self.formula is None else self.formula.releases
+
     def _describe(self) -> Pair | Claim:
         if self.points is not None and all(math.isinf(alpha) for alpha, _ in self.points):
             return pairs.two_point_pair(min(epsilon for _, epsilon in self.points), self.at_delta)  # pure ε-DP

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ... import _validate
+from ... import _validate, markup
+from ...display import counted, shortened
 from ...errors import InvalidArgument
 from ...units import ADJACENCIES, Adjacency, join
 from ..curve import Answers
@@ -21,6 +22,9 @@ from ..parts import Parts
 from ..renyi import Claim
 
 MOST_COUNT = 10**9
+SHOWN = 20  # events of a composition that are drawn,
+LONGEST = 200  # and characters of each
+MOST_RELEASES = 10**30  # in all, with what is repeated inside of what is repeated: their costs must be numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,6 +85,23 @@ class Event(Answers):
     def parts(self) -> Parts:
         """The dominating pairs, or claims, that this event is made of, with their counts (THEORY 1.2, 2.6)."""
         return ((self._part, 1),)
+
+    @property
+    def releases(self) -> int:
+        """How many events without others in them this one is made of, each as often as it is repeated (THEORY 4.5).
+
+        Example:
+            >>> from sitr.accounting import Laplace, PoissonSampled
+            >>> (PoissonSampled(Laplace(noise_multiplier=2) * 3, 0.1) * 10).releases
+            30
+        """
+        return 1
+
+    def _refuse_too_many(self) -> None:
+        if self.releases > MOST_RELEASES:
+            raise InvalidArgument(
+                f"more than {MOST_RELEASES:.0e} releases in all are not accounted for.", do="Compose fewer of them."
+            )
 
     @cached_property
     def _part(self) -> Pair | Claim:
@@ -210,6 +231,9 @@ class Event(Answers):
         shown = [f"{name}={value!r}" for name, value in self.parameters().items() if value != defaults[name]]
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def _repr_html_(self) -> str:
+        return markup.page(markup.code(shortened(repr(self), LONGEST)))
+
 
 @dataclass(frozen=True, repr=False)
 class Composed(Event):
@@ -240,11 +264,17 @@ class Composed(Event):
         if not merged:
             raise InvalidArgument("nothing to compose.", do="Pass at least one event.")
         self._set(events=tuple(merged.items()), adjacency=adjacency)
+        self._refuse_too_many()
 
     @property
     def claimed(self) -> bool:
         """Whether any of the events rests on the user's word."""
         return any(event.claimed for event, _ in self.events)
+
+    @cached_property
+    def releases(self) -> int:
+        """How many there are in all."""
+        return sum(count * event.releases for event, count in self.events)
 
     @property
     def parts(self) -> Parts:
@@ -254,6 +284,12 @@ class Composed(Event):
     def __repr__(self) -> str:
         shown = (repr(event) if count == 1 else f"{event!r} * {count}" for event, count in self.events)
         return " + ".join(shown)
+
+    def _repr_html_(self) -> str:
+        rows = [(shortened(repr(event), LONGEST), f"{count:,}") for event, count in self.events[:SHOWN]]
+        more = len(self.events) - len(rows)
+        below = [f"… {counted(more, 'more event')}"] if more else []
+        return markup.page(markup.table(("event", "times"), rows, numbers=1), markup.lines(*below))
 
 
 def compose(*events: Event | Iterable[Event]) -> Event:

@@ -193,6 +193,11 @@ class PoissonSampled(Event):
         return self.event.claimed
 
     @property
+    def releases(self) -> int:
+        """How many there are on the sample."""
+        return self.event.releases
+
+    @property
     def parts(self) -> Parts:
         """One part, of all that is run on the sample; where everyone is sampled, the parts of the event."""
         return self.event.parts if self.sampling_prob == 1 else super().parts

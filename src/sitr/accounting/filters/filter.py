@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ... import _validate
 from ...errors import BudgetExceeded, IncompatibleAdjacency, InvalidArgument, NoSuchGuarantee
@@ -23,6 +23,7 @@ WHOLE = 2**60  # a limit is this many units; a cost is a whole number of them, r
 MOST = WHOLE + 2**20  # what may be used: a full budget is decided to one part in 2^40
 PROMISE = 1 + 2.0**-39  # what a guarantee states over the limit: that part, and as much for rounding in the costs
 AGREED = 2**40  # to one part in so many, another machine works out the same cost
+REMEMBERED = 256  # costs of events that are asked for again and again
 
 Units: TypeAlias = tuple[int | None, ...]
 Kind = TypeVar("Kind", bound="Filter")
@@ -53,6 +54,10 @@ class Filter(ABC):
     def __init__(self, adjacency: Adjacency | None) -> None:
         self.adjacency = None if adjacency is None else _validate.choice("adjacency", adjacency, ADJACENCIES)
         self.used: Units = (0,) * (1 + max(position for way in self.ways for position in way))
+        self._remembered: dict[Event, Units] = {}  # limits never change, so what an event costs does not either
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_remembered": {}}  # another version of sitr may work costs out more closely
 
     @property
     @abstractmethod
@@ -65,7 +70,6 @@ class Filter(ABC):
             (0.25, 1e-06)
         """
 
-    @abstractmethod
     def units(self, event: Event) -> Units:
         """Return what an event would charge, in units of 2^-60 of each limit, rounded up: these add (THEORY 5.1).
 
@@ -78,6 +82,18 @@ class Filter(ABC):
             >>> PureFilter(epsilon=1.0).units(PureDP(epsilon=0.25))  # a quarter of 2^60
             (288230376151711744, 0)
         """
+        self._check(event)
+        found = self._remembered.get(event)
+        if found is None:
+            found = self._due(event)
+            if len(self._remembered) >= REMEMBERED:
+                self._remembered.clear()
+            self._remembered[event] = found
+        return found
+
+    @abstractmethod
+    def _due(self, event: Event) -> Units:
+        """Work out `units` of an event that is one, and speaks of the neighbours of this filter."""
 
     @abstractmethod
     def guarantee(self) -> Event:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -87,9 +86,8 @@ class SingleFilter(Filter):
         """
         return curve_of(event)._orders.most_infinite_mass
 
-    def units(self, event: Event) -> Units:
-        """Return what an event would charge: its cost, and its δ-part."""
-        self._check(event)
+    def _due(self, event: Event) -> Units:
+        """Work out what an event would charge: its cost, and its δ-part."""
         return in_units(self.cost(event) ** self.power, self.limit), in_units(self.delta_part(event), self.delta)
 
     def tally(self, event: Event) -> Units:
@@ -445,8 +443,8 @@ class AdvancedFilter(SingleFilter):
             >>> filter.cost(PureDP(epsilon=0.01)), filter.cost(PureDP(epsilon=0.01) * 100)
             (0.01, 0.1)
         """
-        per_event = [curve_of(part).pure(delta_part=True) ** 2 * count for part, count in _single(event)]
-        return math.sqrt(math.fsum(per_event))
+        costs = [(curve_of(part).pure(delta_part=True), count) for part, count in _single(event)]
+        return math.sqrt(math.fsum(cost * cost * count for cost, count in costs))
 
     def guarantee(self) -> Event:
         """Return the promise as an event: (ε, δ'+δ'')-DP, a hair (2^-39) over the limits (THEORY 5.2).
@@ -524,7 +522,6 @@ def _single(event: Event) -> tuple[tuple[Event, int], ...]:
     return event.events if isinstance(event, Composed) else ((event, 1),)
 
 
-@lru_cache(maxsize=256)
 def _rdp(event: Event, alpha: float) -> float:
     """D_α outside the δ-part, the larger of both orders, with the bound of the rounding model added."""
     return max(0.0, *(_log_moment(mix, alpha - 1) / (alpha - 1) for mix in curve_of(event)._orders.all))

@@ -27,7 +27,6 @@ MAIN = 0.30  # the Rényi order with the most room for many small releases
 LOWER = ((0.75, 0.07), (0.60, 0.10))  # for sampled steps one by one: (α-1) over that of the main order, and the share
 USEFUL = 0.01  # of ε: an order with a lower limit holds next to nothing, and that limit would be mostly rounding
 MU = (2 * PROMISE**2 / LARGEST, 1 / SMALLEST / 2)  # where Gaussian DP can be promised
-REMEMBERED = 256  # costs of events that are asked for again and again
 SLACK = 1 + 1 / AGREED  # another machine may round a limit otherwise, and a promise covers twice that
 FIXED = ("epsilon", "delta", "parts", "mu", "gdp", "gdp_parts", "whole")  # what a record has besides the orders
 
@@ -120,7 +119,6 @@ class UnionFilter(Filter):
         own = range(shared + 1, shared + 1 + 2 * (len(self.members) - shared), 2)
         self.ways = (*((position, shared) for position in range(shared)), *((first, first + 1) for first in own))
         super().__init__(adjacency)
-        self._remembered: dict[Event, Units] = {}
 
     def __repr__(self) -> str:
         return f"UnionFilter(epsilon={self.epsilon:g}, delta={self.delta:g}, members={len(self.members)})"
@@ -139,13 +137,7 @@ class UnionFilter(Filter):
             >>> [units is None for units in union.units(Gaussian(noise_multiplier=20))]
             [True, False, False, False, False, False, False, False, False]
         """
-        self._check(event)
-        found = self._remembered.get(event)
-        if found is None:
-            found = self._gathered([member.tally(event) for member in self.members])
-            if len(self._remembered) >= REMEMBERED:
-                self._remembered.clear()
-            self._remembered[event] = found
+        found = super().units(event)
         if all(any(found[position] is None for position in way) for way in self.ways):
             raise NoSuchGuarantee(
                 "the event has no guarantee that any filter of this budget counts.",
@@ -153,6 +145,10 @@ class UnionFilter(Filter):
                 do="describe the mechanism itself, or give a claim that says more.",
             )
         return found
+
+    def _due(self, event: Event) -> Units:
+        """Work out what an event would charge to every filter."""
+        return self._gathered([member.tally(event) for member in self.members])
 
     def accepts(self, event: Event, units: Units) -> bool:
         """Return whether a recorded charge is enough for its event: every filter has to accept its part of it.

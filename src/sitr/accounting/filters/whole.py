@@ -19,6 +19,8 @@ PRICE = 2e7  # multiplications for one point of a curve; where that is not enoug
 CLOSE = 1.01  # the largest loss is charged where it is at most so many times ε at a δ: it takes no δ at all
 ROUGH = 1.1  # what a bound that is had at once is too high by, about
 SMALL = (2.0**-10, 2.0**-20, 2.0**-30)  # of δ, at which ε is looked at until it is more than nothing
+JUMP = 100.0  # times its share of δ: if ε takes so much more of its limit, a better share is looked for,
+HALVINGS = 6  # so many times
 ROOM = 1 + 2.0**-30  # over the ε that was found: another machine, which rounds otherwise, finds no more than that
 
 
@@ -135,6 +137,13 @@ def _point(event: Event, epsilon: float, delta: float) -> tuple[float, float]:
             break
     if 0 < found / epsilon < share:
         found, at = point(found / epsilon)
+    elif found / epsilon > JUMP * share:  # ε falls steeply somewhere above, as where δ reaches the rate of a sample
+        least, most = share, 1.0
+        for _ in range(HALVINGS):
+            share = math.sqrt(least * most)
+            there = point(share)
+            least, most = (share, most) if there[0] / epsilon > share else (least, share)
+            found, at = min((found, at), there, key=lambda one: max(one[0] / epsilon, one[1] / delta))
     return (largest, mass) if largest <= found else (found, at)
 
 

@@ -64,15 +64,14 @@ def _mills_difference(a: Floats, b: Floats, m: Floats) -> Floats:
     plain = root * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2)))
     nodes, weights = _LEGENDRE
     x = ((a + b) / 2)[..., None] + np.multiply.outer(m / 2, nodes)
-    integrated = m / 2 * np.sum(weights * _minus_mills_slope(x), axis=-1)
+    integrated = m / 2 * (_minus_mills_slope(x) @ weights)
     return np.where(m < 0.5, integrated, plain)
 
 
 def _minus_mills_slope(x: Floats) -> Floats:
     """Return 1 - x R(x), by its continued fraction where x is large and the difference would cancel."""
     near = 1 - x * math.sqrt(math.pi / 2) * erfcx(np.minimum(x, 30.0) / math.sqrt(2))
-    with np.errstate(divide="ignore", over="ignore"):
-        inverse = 1 / np.maximum(x, 1.0) ** 2
+    inverse = 1 / np.maximum(x, 1.0) ** 2
     far = inverse * (1 - 3 * inverse * (1 - 5 * inverse * (1 - 7 * inverse * (1 - 9 * inverse * (1 - 11 * inverse)))))
     return np.where(x < 30, near, far)
 

@@ -57,6 +57,13 @@ class IntervalLoss(Loss):
     def top_mass(self) -> float:  # type: ignore[override]
         return self.top
 
+    @property
+    def log_overlap(self) -> float:
+        """ln(1 - δ(0)): what both have in common, however little."""
+        if self.top:  # Laplace: e^{-e0/2}
+            return -self.e0 / 2
+        return math.log(2) - self.e0 / 2 - math.log1p(math.exp(-self.e0 / 2))  # 1 - tanh(e0/4)
+
     def log_mgf(self, x: Floats) -> Floats:
         x = np.asarray(x, dtype=np.float64)
         # In units of e^{|x| e0}, so that nothing overflows.
@@ -64,7 +71,7 @@ class IntervalLoss(Loss):
         ends = self.top * np.exp(x * self.e0 - size) + self.bottom * np.exp(-x * self.e0 - size)
         y = np.abs(x + 0.5) * self.e0
         # y - size - e0/2, without the rounding of three numbers as large as e0.
-        middle = self.edge * self.e0 * _scaled_sinhc(y) * np.exp(self.e0 * np.clip(2 * x, -1.0, 0.0))
+        middle = self.edge * self.e0 * _scaled_sinhc(y) * np.exp(self.e0 * np.minimum(np.maximum(2 * x, -1.0), 0.0))
         plain = np.log(ends + middle) + size
         small = size < TINY
         if self.e0 > 3 or not np.any(small):  # a wider law needs more nodes than this rule has
@@ -135,15 +142,20 @@ class BoundedRange(Loss):
         return self.e0
 
     def log_mgf(self, x: Floats) -> Floats:
-        """The maximum over t, at e^t = x (e^{e0} - e^{-x e0}) / (x+1)(1 - e^{-x e0}); never more than x(x+1) e0²/8."""
+        """The maximum over t, at e^t = x (e^{e0} - e^{-x e0}) / (x+1)(1 - e^{-x e0}), or x(x+1) e0²/8, or x e0."""
         x = np.asarray(x, dtype=np.float64)
         safe = np.where(x > 0, x, 1.0)
         wide, own = np.log(-np.expm1(-(1 + safe) * self.e0)), np.log(-np.expm1(-safe * self.e0))
         worst = np.log(safe / (1 + safe)) + self.e0 + wide - own
-        exact = safe * worst + wide - math.log(-math.expm1(-self.e0)) - np.log1p(safe)
+        last = math.log(-math.expm1(-self.e0))
+        exact = safe * worst + wide - last - np.log1p(safe)
+        # What is taken from one another are numbers as large as these, and the first ones are multiplied by x.
+        rounded = 1 + np.abs(wide) + abs(last) + np.log1p(safe) + safe * (1 + self.e0 + np.abs(wide) + np.abs(own))
         zcdp = safe * (safe + 1) * self.e0**2 / 8
-        bound = zcdp if self.e0 < 1e-3 else np.minimum(exact, zcdp)
-        return np.where(x > 0, bound, 0.0)
+        # Near 0 the mean leads: a loss in an interval so wide has at most the variance e0²/4, however it is tilted.
+        flat = safe * (self.mean() + 8 * UNIT) + safe**2 * self.e0**2 / 8
+        bounds = exact + 8 * UNIT * rounded, zcdp, flat, safe * self.e0
+        return np.where(x > 0, np.minimum.reduce(bounds), 0.0)
 
     def mean(self) -> float:
         if self.e0 < 1e-3:

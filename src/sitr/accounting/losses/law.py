@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -20,8 +20,7 @@ Floats: TypeAlias = Any
 Complexes: TypeAlias = Any
 
 BLOCK = 2048  # nodes that `waves` takes at a time: keeps its tables in memory
-NEAR_ONE = 0.9  # a rate over which its distance from 1 is rounded too much to be ignored
-SAMPLED_AGAIN = Fraction(1, 2**46)  # of a rate: what a hundred roundings of samples of samples can have added to it
+LARGEST_EXPONENT = 700.0  # of e that is a number, with room for a few more
 FAINT = 2.0**-1000  # a mass under which rounding may take many of its digits
 UNIT = 2.0**-53  # half the spacing of doubles near 1: the unit of the rounding model
 
@@ -179,28 +178,6 @@ class LaterPair(Pair):
     __hash__ = object.__hash__
 
 
-def at_rate(rate: Fraction, make: Callable[[float], Pair]) -> Pair:
-    """Return the pair of a sample at a rate that no float may hold: a person who is seen more often loses no less.
-
-    So above it is rounded up. Beneath it is rounded down where it is near 1, since its distance from 1, which says how
-    likely a person is left out, is rounded far more than the rate.
-    """
-    most = rounded_up(rate)
-    above = make(most)
-    if Fraction(most) == rate or rate < NEAR_ONE:
-        return above
-    least = -rounded_up(-rate * (1 - SAMPLED_AGAIN))
-
-    def over(pair: Pair) -> Pair:
-        beneath = make(least)
-        return replace(pair, beneath=beneath.beneath or beneath)
-
-    if isinstance(above, LaterPair):
-        assert above.renyi is not None
-        return LaterPair(above.renyi, lambda: over(above.made))
-    return over(above)
-
-
 def share_of(q: float, mass: float) -> float:
     """Return q times a mass, for q > 0: to the last digits, and rounded up where the smallest numbers have few of them.
 
@@ -210,6 +187,19 @@ def share_of(q: float, mass: float) -> float:
     """
     product = q * mass
     return product if product >= FAINT or not mass else rounded_up(Fraction(q) * Fraction(mass))
+
+
+def before_sampling(epsilon: float, q: float) -> float:
+    """Return ln(1 + (e^ε - 1)/q), the loss that sampling at rate q makes ε of (THEORY 2.7): any ε over ln(1 - q).
+
+    Example:
+        >>> round(before_sampling(1.0, 0.01), 6), round(before_sampling(690.0, 1e-10), 6)
+        (5.152298, 713.025851)
+    """
+    grown = math.expm1(epsilon) / q if epsilon < LARGEST_EXPONENT else math.inf
+    if grown < math.inf:
+        return math.log1p(grown) if grown > -1 else -math.inf
+    return epsilon + math.log(-math.expm1(-epsilon)) - math.log(q)  # 1 is nothing beside what is no number
 
 
 def waves(losses: Complexes, weights: Complexes, step: float, count: int) -> Complexes:
@@ -303,8 +293,12 @@ def log_sum_exp(values: Floats, axis: int = -1) -> Floats:
 
 def complex_expm1(z: Complexes) -> Complexes:
     """e^z - 1 with full relative accuracy for small z."""
-    x, y = np.real(z), np.imag(z)
-    return np.expm1(x) * np.cos(y) - 2 * np.sin(y / 2) ** 2 + 1j * np.exp(x) * np.sin(y)
+    half = np.imag(z) / 2
+    grown, sine = np.expm1(np.real(z)), np.sin(half)
+    size, bent = 1 + grown, 2 * sine * sine  # e^x, and 1 - cos y
+    found = np.empty(np.shape(z), dtype=np.complex128)
+    found.real, found.imag = grown - size * bent, size * (2 * sine * np.cos(half))
+    return found[()]
 
 
 def complex_log1p(z: Complexes) -> Complexes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 
@@ -11,13 +13,15 @@ import numpy as np
 from .atoms import Atoms, hull, pair_of, response, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
-from .law import Floats, LaterPair, Pair, at_rate, log_sum_exp, share_of
+from .law import FAINT, Floats, LaterPair, Pair, log_sum_exp, share_of
 from .rounding import log_above, rounded_up, sampled_above
 from .sampled import SampledGaussianLoss
 from .sampled_curve import SampledCurve, log_ratios
 from .sampled_discrete import SampledDiscreteLoss
 
 CELLS = 4096  # into how many cells a continuous law is cut where no closed form is left
+NEAR_ONE = 0.9  # a rate over which its distance from 1 is rounded too much to be ignored
+SAMPLED_AGAIN = Fraction(1, 2**46)  # of a rate: what a hundred roundings of samples of samples can have added to it
 MOST_CELL_LOSS = 600.0  # beyond, masses underflow, and the worst pure pair stands for the law
 LOST = 1e-9  # so much of Q's mass may be lost to rounding
 MOST_STEPS = 4096  # discrete Laplace noise that a person moves further is bounded by its continuous law
@@ -133,14 +137,15 @@ def _from_cells(
 def k_ary_pair(p: float, k: int) -> Pair:
     """Truth with probability p, each other of k values with r: losses ±ln(p/r), and 0 of mass (k-2) r (THEORY 2.1)."""
     r = (1 - p) / (k - 1)
-    ratio = Fraction(p) * (k - 1) / (1 - Fraction(p))
-    loss = log_above(max(ratio, 1 / ratio))
+    truths, all_answers = p.as_integer_ratio()  # p, as exactly as it is given
+    true, other = truths * (k - 1), all_answers - truths
+    loss = log_above(max(true, other), min(true, other))
     if loss == 0:
         return Pair.symmetric(Atoms(np.zeros(1), np.zeros(1)))
     if k == 2:
         return Pair.symmetric(response(loss), farthest=True)
     # Both orders are equal: the values p and r trade places.
-    low, high = (r, p) if ratio > 1 else (p, r)
+    low, high = (r, p) if true > other else (p, r)
     return Pair.symmetric(Atoms.of(np.array([-loss, 0.0, loss]), np.array([low, (k - 2) * r, high])), farthest=True)
 
 
@@ -168,6 +173,34 @@ def sampled_gaussian_pair(sigma: float, sampling_prob: float, group: int = 1) ->
     if sampling_prob == 1:
         return gaussian_pair(group / sigma)
     return SampledGaussianLoss.pair(sigma, sampling_prob, group)
+
+
+def at_rate(rate: Fraction, make: Callable[[float], Pair]) -> Pair:
+    """Return the pair of a sample at a rate that no float may hold: a person who is seen more often loses no less.
+
+    So above it is rounded up. Beneath it is rounded down where it is near 1, since its distance from 1, which says how
+    likely a person is left out, is rounded far more than the rate; and where it is faint, nothing is beneath.
+    """
+    if rate < FAINT:
+        return _over(make(FAINT), lambda: two_point_pair(0.0, 0.0))
+    most = rounded_up(rate)
+    if Fraction(most) == rate or rate < NEAR_ONE:
+        return make(most)
+    least = -rounded_up(-rate * (1 - SAMPLED_AGAIN))
+    return _over(make(most), lambda: make(least))
+
+
+def _over(above: Pair, make: Callable[[], Pair]) -> Pair:
+    """Return a pair with another one beneath, made no sooner than its own laws are."""
+
+    def over(pair: Pair) -> Pair:
+        beneath = make()
+        return replace(pair, beneath=beneath.beneath or beneath)
+
+    if isinstance(above, LaterPair):
+        assert above.renyi is not None
+        return LaterPair(above.renyi, lambda: over(above.made))
+    return over(above)
 
 
 def sampled_pair(pair: Pair, q: float) -> Pair:

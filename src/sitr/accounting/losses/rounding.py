@@ -8,9 +8,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 ROUNDED = 2.0**-50  # by how much what is rounded a few times may be over the truth, or under it
-SURE_DIGITS = 60  # of a logarithm before it is rounded
+SURE_DIGITS = 45  # of a logarithm before it is rounded
 SLACK = Decimal("1e-40")  # of it: more than those digits leave open, and far less than a float can tell
-FARTHEST = 700.0  # beyond, 1 - q is less than SLACK of q e^loss, or q e^loss of 1 - q
+FARTHEST = 850.0  # beyond, 1 - q is less than SLACK of q e^loss, or q e^loss of 1 - q, for any float q in (0, 1)
 
 
 def rounded_up(number: Fraction) -> float:
@@ -41,17 +41,17 @@ def sum_above(terms: Iterable[float]) -> float:
     return math.nextafter(nearest, math.inf)
 
 
-def log_above(ratio: Fraction) -> float:
-    """Return the least float that is not under ln(ratio), for a ratio of at least 1.
+def log_above(above: int, below: int) -> float:
+    """Return the least float that is not under ln(above / below), for whole numbers of which the first is not less.
 
     Example:
-        >>> log_above(Fraction(1)), log_above(Fraction(2)), math.log(2)
+        >>> log_above(1, 1), log_above(2, 1), math.log(2)
         (0.0, 0.6931471805599454, 0.6931471805599453)
     """
-    if ratio == 1:
+    if above == below:
         return 0.0
-    with localcontext(prec=_digits(ratio - 1)):
-        return _above((Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln())
+    with localcontext(prec=_digits(above - below, below)):
+        return _above((Decimal(above) / Decimal(below)).ln())
 
 
 def sampled_above(loss: float, q: float) -> float:
@@ -77,17 +77,19 @@ def added_above(loss: float, q: float) -> float:
 def _sampled(loss: float, q: float, sign: int) -> float:
     if loss == 0 or loss == math.inf:
         return sign * loss
-    with localcontext(prec=_digits(Fraction(q) * Fraction(min(abs(loss), 1.0)))):
+    with localcontext(prec=_digits(*(Fraction(q) * Fraction(min(abs(loss), 1.0))).as_integer_ratio())):
         if loss > FARTHEST:
             return _above(sign * (Decimal(loss) + Decimal(q).ln()))
         grown = Decimal(loss).exp() if loss > -FARTHEST else Decimal(0)
-        return _above(sign * (1 + Decimal(q) * (grown - 1)).ln())
+        return _above(sign * (1 - Decimal(q) + Decimal(q) * grown).ln())  # no digits cancel, however near 1 q is
 
 
-def _digits(excess: Fraction) -> int:
-    """Return with how many digits 1 + excess has enough of them behind the 1."""
-    return SURE_DIGITS + max(math.ceil(math.log10(excess.denominator) - math.log10(excess.numerator)), 0)
+def _digits(above: int, below: int) -> int:
+    """Return with how many digits one and a fraction has enough of them behind the 1."""
+    return SURE_DIGITS + max(math.ceil(math.log10(below) - math.log10(above)), 0)
 
 
 def _above(number: Decimal) -> float:
-    return rounded_up(Fraction(number + abs(number) * SLACK))
+    sure = number + abs(number) * SLACK
+    nearest = float(sure)
+    return math.nextafter(nearest, math.inf) if Decimal(nearest) < sure else nearest

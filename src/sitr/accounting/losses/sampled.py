@@ -26,6 +26,7 @@ from .law import (
     Floats,
     Loss,
     Pair,
+    before_sampling,
     complex_expm1,
     complex_log1p,
     log_sum_exp,
@@ -109,8 +110,11 @@ class SampledGaussianLoss(Loss):
         x = np.asarray(x)
         most = np.clip(np.real(x), 1, self.steps)
         small = (most * np.real(x) - most**2 / 2) / self.sigma**2 < 600
-        grown = np.zeros_like(x)
-        grown[small] = self._summed(expm1, x[small])
+        if np.all(small):
+            grown = self._summed(expm1, x)
+        else:
+            grown = np.zeros_like(x)
+            grown[small] = self._summed(expm1, x[small])
         small = small & (np.real(grown) > -0.5)  # and where r is far under one, its own size keeps the digits
         if np.all(small):
             return log1p(grown)
@@ -129,7 +133,7 @@ class SampledGaussianLoss(Loss):
 
     def _shift(self, j: int | Floats, x: Complexes | Floats) -> Complexes | Floats:
         """Return the log ratio of the normal moved by j to the unmoved one."""
-        return (j * x - j * j / 2) / self.sigma**2
+        return (x - j / 2) * (j / self.sigma**2)
 
     def _large_log_ratio(self, x: Complexes | Floats) -> Complexes | Floats:
         """Return ln r where terms are too large for numbers: the largest is taken out of the sum."""
@@ -242,8 +246,10 @@ class SampledGaussianLoss(Loss):
         return math.log(h / (self.sigma * math.sqrt(2 * math.pi)))
 
     def log_mgf(self, x: Floats) -> Floats:
-        values = [self._log_moment(float(c)) for c in np.atleast_1d(x)]
-        return np.array(values).reshape(np.shape(x))
+        x = np.asarray(x)
+        if x.ndim == 0:
+            return np.asarray(self._log_moment(float(x)))
+        return np.array([self._log_moment(float(c)) for c in x.flat]).reshape(x.shape)
 
     @lru_cache(maxsize=4096)  # noqa: B019 - see _line
     def _log_moment(self, c: float) -> float:
@@ -256,7 +262,8 @@ class SampledGaussianLoss(Loss):
         places, h = self._moment_grid(c)
         if places is None:
             return self._unmixed_moment(c)
-        x, log_r = places * h, self._log_ratios(places, h)
+        x = places * h
+        log_r = self.log_ratio(x) if self.steps == 1 else self._log_ratios(places, h)
         normal = x * x * (-0.5 / self.sigma**2) + self.log_step(h)
         reach = abs(c) * max(abs(float(log_r[0])), abs(float(log_r[-1])))  # ln r rises with x
         if reach > 1:
@@ -278,9 +285,7 @@ class SampledGaussianLoss(Loss):
         return self._grid(c, h, self._most_nodes), h
 
     def _log_ratios(self, places: Any, h: float) -> Floats:
-        """Return ln r at whole multiples of h, which many tilts share: that of a group is computed once for all."""
-        if self.steps == 1:
-            return self.log_ratio(places * h)
+        """Return ln r of a group at whole multiples of h, which many tilts share: it is computed once for all."""
         blocks, rests = np.divmod(places, BLOCK)
         needed, rows = np.unique(blocks, return_inverse=True)
         return np.stack([self._block(int(block), h) for block in needed])[rows, rests]
@@ -467,8 +472,7 @@ class SampledGaussianLoss(Loss):
         if self.removes:
             if epsilon <= math.log1p(-q):
                 return -math.expm1(epsilon)
-            inner = math.log1p(math.expm1(epsilon) / q) if epsilon < 700 else epsilon - math.log(q)
-            return q * math.exp(float(log_profile(m, np.float64(inner))))
+            return q * math.exp(float(log_profile(m, np.float64(before_sampling(epsilon, q)))))
         gap = -math.expm1(epsilon + math.log1p(-q))  # 1 - (1-q) e^ε
         if gap <= 0:
             return 0.0
@@ -491,8 +495,8 @@ class SampledGaussianLoss(Loss):
         """Return the x at which ln r(x) is `level`."""
         if not self.log_weights[0] < level < math.inf:
             raise ValueError("no x has this loss")
-        if self.steps == 1 and level < 700:
-            return 0.5 + self.sigma**2 * math.log1p(math.expm1(level) / self.sampling_prob)
+        if self.steps == 1:
+            return 0.5 + self.sigma**2 * before_sampling(level, self.sampling_prob)
         return 0.5 + self.sigma**2 * self._first_loss(level)
 
     def _losses_at(self, first: float) -> Floats:

@@ -20,7 +20,7 @@ from .rounding import ROUNDED, added_above, sampled_above
 PANELS = 256  # of a rule at most; where they are not enough, the law is cut into cells
 CELLS = 4096  # whose masses are spread to their ends
 LARGE = 30.0  # a loss under minus this is no small difference of large numbers
-FARTHEST = 700.0  # beyond, e^l is no number, and r is q e^l
+FARTHEST = 700.0  # beyond, e^l is no number, and both terms of r are added by their logs
 # The 16-point Gauss–Legendre rule on [-1, 1], to the last digit: its positive nodes, and their weights.
 NODES = (
     0.09501250983763744,
@@ -148,7 +148,7 @@ class SampledCurve(Loss):
 def log_ratio(loss: float, q: float) -> float:
     """Return ln r(l) = ln(1 - q + q e^l), which rises with l and is convex."""
     if loss > FARTHEST:
-        return loss + math.log(q)
+        return float(np.logaddexp(math.log1p(-q), loss + math.log(q)))
     excess = q * math.expm1(loss)
     return math.log1p(excess) if excess >= -0.5 else math.log(1 - q + q * math.exp(loss))
 
@@ -159,7 +159,9 @@ def log_ratios(losses: Floats, q: float) -> Floats:
     ratios = np.log1p(np.maximum(excess, -0.5))
     if excess[0] < -0.5:
         ratios = np.where(excess < -0.5, np.log(1 - q + q * np.exp(np.minimum(losses, 0.0))), ratios)
-    return np.where(losses > FARTHEST, losses + math.log(q), ratios) if losses[-1] > FARTHEST else ratios
+    if losses[-1] > FARTHEST:
+        ratios = np.where(losses > FARTHEST, np.logaddexp(math.log1p(-q), losses + math.log(q)), ratios)
+    return ratios
 
 
 def panels(law: IntervalLoss, q: float, power: float) -> int:

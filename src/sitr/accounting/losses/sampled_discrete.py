@@ -38,6 +38,11 @@ FAINT = 90.0  # points this many nats under the largest are dropped
 FINEST = 1000.0  # from this scale on, in units of the grid and of sensitivity over scale, the continuous law is taken
 
 
+def is_fine(scale: float, sensitivity: int) -> bool:
+    """Return whether a grid is so fine that a sample of its noise has the continuous law."""
+    return min(scale, scale**2 / sensitivity) >= FINEST
+
+
 @dataclass(frozen=True)
 class SampledDiscreteLoss(Loss):
     """One order of (1-q) P0 + q P1 against P0, P0 the discrete Gaussian and P1 the same moved by `sensitivity`."""
@@ -68,7 +73,7 @@ class SampledDiscreteLoss(Loss):
     @property
     def is_fine(self) -> bool:
         """Whether the grid is so fine that the continuous law is this one, up to `reach`."""
-        return min(self.scale, self.scale**2 / self.sensitivity) >= FINEST
+        return is_fine(self.scale, self.sensitivity)
 
     @cached_property
     def _smooth(self) -> SampledGaussianLoss:
@@ -100,7 +105,8 @@ class SampledDiscreteLoss(Loss):
         x = np.arange(math.floor(low), math.ceil(high) + 1, dtype=np.float64)
         base = -(x**2) / (2 * self.scale**2)
         u = (2 * self.sensitivity * x - self.sensitivity**2) / (2 * self.scale**2)
-        ratio = np.where(u < 600, np.log1p(self.q * np.expm1(np.minimum(u, 600.0))), u + math.log(self.q))
+        large = np.logaddexp(math.log1p(-self.q), u + math.log(self.q))
+        ratio = np.where(u < 600, np.log1p(self.q * np.expm1(np.minimum(u, 600.0))), large)
         logs = base - log_sum_exp(base[np.abs(x) <= far]) + power * ratio
         kept = logs > np.max(logs) - FAINT
         total = float(log_sum_exp(logs[kept]))
