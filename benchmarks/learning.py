@@ -2,6 +2,7 @@
 
 make bench ROOM=learning
 python benchmarks/learning.py --only mnist --json results.json
+python benchmarks/learning.py --only kills
 python benchmarks/learning.py --device cuda --only gpt2
 python benchmarks/learning.py --device cuda --only kernels
 
@@ -24,6 +25,7 @@ from learning_models import CASES, Case
 
 SCRIPTS = processes.HERE / "learning_peers"
 TIMEOUT = 300.0
+QUICK_KILLS = 20
 PRECISIONS = {"cpu": ("fp32",), "cuda": ("tf32", "bf16")}
 WORDS = {"fp32": "fp32", "tf32": "TF32", "bf16": "bf16 autocast"}
 HEADER = f"{'':<21}{'ms a step':>11}{'CPU ms':>9}{'× time':>8}{'speed':>7}{'MB':>9}{'× MB':>7}"
@@ -134,7 +136,7 @@ def lost(rows: list[dict[str, Any]]) -> list[str]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=tuple(PRECISIONS), default="cpu")
-    parser.add_argument("--only", default="", metavar="WORD", help=f"of {', '.join(CASES)}; kernels for CUDA kernels")
+    parser.add_argument("--only", default="", metavar="WORD", help=f"of {', '.join(CASES)}, kills; or CUDA kernels")
     parser.add_argument("--precision", choices=tuple(WORDS), help="one of the device's")
     parser.add_argument("--rounds", type=int, help="turns of each method: 3, on a GPU 1")
     parser.add_argument("--seconds", type=float, help="of steps in each turn: 10, on a GPU 3")
@@ -173,10 +175,14 @@ def main() -> int:
         groups[row["case"], row["precision"]].append(row)
     losses = [said for group in groups.values() for said in lost(group)]
     print("\n".join(f"  {said}" for said in losses or ["nowhere in this run"]))
+    if options.device == "cpu" and options.only in ("", "kills"):
+        import learning_kills
+
+        rows.append(learning_kills.run(QUICK_KILLS if options.quick else learning_kills.KILLS))
     print(f"\nThe whole run took {time.perf_counter() - started:.0f} s.")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
-    return 0
+    return int(any(row.get("faults") for row in rows))
 
 
 if __name__ == "__main__":

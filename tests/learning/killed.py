@@ -1,7 +1,8 @@
 """A run that is killed again and again, and resumed until it is done: what ran, beside what was charged.
 
 As a program: python -m tests.learning.killed FOLDER KILLS SEED. It forks a process for each try, which is killed (-9)
-at a random moment of a random step, and prints as JSON which steps were made and what was charged.
+at a random moment of a random step, and prints as JSON which steps were made and what was charged, for which steps.
+`campaign` starts it, and `faults` says what is wrong with what it printed.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
+STEPS = 24
 MOMENTS = ("reserved", "started", "open", "noisy", "made")  # of a step, at which the process is killed
 
 
@@ -38,12 +43,14 @@ def tried(folder: Path, moment: str | None, steps: int) -> None:
     with Ledger.open(folder / "book.db") as ledger:
         model, optimizer = model_and_optimizer()
         who = {"dataset": "clinic", "analyst": "amina", "operation": "model"}
-        plan = made(steps=24, noise_multiplier=4.0)
+        plan = made(steps=STEPS, noise_multiplier=4.0)
         run = attach(model, optimizer, plan, ledger=ledger, **who, checkpoint=folder / "run", every=5)
         assert run.account is not None
         start, drawn = run.account.start, run_module.StepNoise.on_sums
 
         def started() -> None:
+            with open(folder / "paid", "a") as file:
+                file.write(json.dumps(run.paid) + "\n")
             die("reserved")
             start()
             die("started")
@@ -51,7 +58,10 @@ def tried(folder: Path, moment: str | None, steps: int) -> None:
         def noisy(self: run_module.StepNoise, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             # What may have been seen is written down before it could be.
             found = drawn(self, sums)
-            digest = hashlib.sha256(b"".join(one.numpy().tobytes() for one in found.values())).hexdigest()
+            assert self.grid is not None
+            # Of the noise alone, in steps of the grid: what was drawn once is found again beside any other sums.
+            noise = [(found[name] / self.grid).long() - total for name, total in sums.items()]
+            digest = hashlib.sha256(b"".join(one.numpy().tobytes() for one in noise)).hexdigest()
             with open(folder / "made", "a") as file:
                 file.write(json.dumps([run.done, digest]) + "\n")
             die("noisy")
@@ -93,18 +103,63 @@ def experiment(folder: Path, kills: int, seed: int) -> dict[str, object]:
             if os.WEXITSTATUS(status):
                 raise RuntimeError("a try failed")
             break
-    made = [json.loads(line) for line in (folder / "made").read_text().splitlines()]
+    return {**collected(folder), "killed": killed}
+
+
+def collected(folder: Path) -> dict[str, Any]:
+    """Return what ran, beside what was charged, as it was written down."""
+    from sitr.ledger import Ledger
+
+    made, paid = ([json.loads(line) for line in _lines(folder / name)] for name in ("made", "paid"))
     with Ledger.open(folder / "book.db") as ledger:
-        spans = [
-            [
-                line.operation,
-                line.state,
-                next(entry for entry in ledger.entries() if entry.seq == line.seq).record["event"],
-            ]
-            for line in ledger.releases()
-        ]
+        events = {entry.seq: entry.record.get("event") for entry in ledger.entries()}
+        charged = [[line.operation, line.state, events[line.seq]] for line in ledger.releases()]
         valid = ledger.verify().valid
-    return {"made": made, "charged": spans, "killed": killed, "valid": valid}
+    return {"made": made, "charged": charged, "paid": paid[-1] if paid else [], "valid": valid}
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def campaign(folder: Path, kills: int, seed: int) -> dict[str, Any]:
+    """Let a process of its own do the experiment, and return what it found."""
+    command = [sys.executable, "-m", "tests.learning.killed", str(folder), str(kills), str(seed)]
+    root = Path(__file__).parents[2]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
+    if found.returncode:
+        raise RuntimeError(found.stderr)
+    told: dict[str, Any] = json.loads(found.stdout)
+    return told
+
+
+def faults(told: dict[str, Any]) -> list[str]:
+    """Say what is wrong: steps that are missing or were free, noise that was drawn twice, a book that is not valid."""
+    from sitr.accounting import Event
+    from tests.learning.loops import made
+
+    plan, counts = made(steps=STEPS, noise_multiplier=4.0), Counter(step for step, _ in told["made"])
+    charged, paid = told["charged"], told["paid"]
+    names = ["model", *(f"model/resumed-{k}" for k in range(1, len(charged)))]
+    # The book does not say which steps an event is for, as all of one number cost the same: the run does.
+    prices = [plan.event_between(first, last) for first, last in paid]
+    times = Counter(
+        step
+        for (_, state, _), (first, last) in zip(charged, paid, strict=False)
+        for step in range(first, last)
+        if state != "refunded"
+    )
+    wrong = {
+        "the book does not verify": not told["valid"],
+        "not every step was made": set(counts) != set(range(STEPS)),
+        "noise was drawn twice": len({digest for _, digest in told["made"]}) < len(told["made"]),
+        "the plan was not charged first": paid[:1] != [[0, STEPS]],
+        "charges are not those of the run": [name for name, _, _ in charged] != names or len(charged) != len(paid),
+        "a charge is not the price of its steps": [Event.from_dict(event) for _, _, event in charged] != prices,
+        "a step was made more often than it was charged": any(counts[step] > times[step] for step in counts),
+        "the last charge was not committed": [state for _, state, _ in charged[-1:]] != ["committed"],
+    }
+    return [fault for fault, is_so in wrong.items() if is_so]
 
 
 if __name__ == "__main__":

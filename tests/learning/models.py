@@ -177,6 +177,19 @@ class Scaled(nn.Module):
         return self.pair(self.act(x), x.tanh())
 
 
+class Shared(nn.Module):
+    """Bare parameters that are added in several places, so that autograd gives them the very same gradient."""
+
+    def __init__(self, run: Callable[[Any, Tensor], Tensor], width: int = 16) -> None:
+        super().__init__()
+        self.place, self.kind = nn.Parameter(torch.randn(4, width)), nn.Parameter(torch.randn(4, width))
+        self.layer, self.head, self.run = nn.Linear(width, width), nn.Linear(4 * width, 4), run
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.head(self.run(self, x).flatten(1))
+        return found
+
+
 class Reused(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -197,6 +210,17 @@ class Bag(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         return self.head(self.bag(ids, per_sample_weights=(ids + 1.0) / 7 if self.weighted else None))
+
+
+class BagByHand(nn.Module):
+    """Padding is counted from the end, as only the function takes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.head = nn.Parameter(torch.randn(7, 5)), nn.Linear(5, 4)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(F.embedding_bag(ids, self.table, mode="mean", padding_idx=-1))
 
 
 def classes(logits: Tensor) -> Tensor:

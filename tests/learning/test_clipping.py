@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -76,6 +79,89 @@ def test_the_bound_holds_in_every_number_type(kind: torch.dtype, exact: bool) ->
             clipper = clipped(model, (rows,), lambda out: total(out) * 100, exact_sums=exact)
             bound = BOUND if exact else 1.0
             assert bound * 0.99 < length(clipper.sums) <= bound
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_nobody_gets_past_the_bound_by_numbers_whose_squares_vanish(exact: bool) -> None:
+    """Features of 1e-23 beside labels of 3e17 moved the sum by 61 C: their Gram matrix was 0 in 32 bits."""
+    torch.manual_seed(2)
+    model = nn.Linear(600, 600, bias=False)
+    x, y = torch.full((1, 17, 600), 1e-23), torch.full((1, 17, 600), 3e17)
+    clipper = clipped(model, (x,), lambda out: total((out - y).square()), max_grad_norm=1e-3, exact_sums=exact)
+    assert clipper.explain()[0].rule == "product"
+    assert length(clipper.sums) <= (BOUND if exact else 1e-3)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_nobody_gets_past_the_bound_by_numbers_whose_squares_vanish_in_64_bits(exact: bool) -> None:
+    """8,000 C: lengths of float64 were not padded, and squares of 1e-162 are nothing there either."""
+    model = nn.Linear(200, 200, bias=False).double()
+    x = torch.full((1, 20, 200), 1e-162, dtype=torch.float64)
+    clipper = clipped(model, (x,), lambda out: total(out) * 1e152, max_grad_norm=1e-10, exact_sums=exact)
+    assert clipper.explain()[0].rule == "product"
+    assert length(clipper.sums) <= (BOUND if exact else 1e-10)
+
+
+class HalfTied(nn.Module):
+    """Looks a table up, and applies it to that and to something else that each person brings along."""
+
+    def __init__(self, rows: list[list[float]]) -> None:
+        super().__init__()
+        self.table = nn.Embedding.from_pretrained(torch.tensor(rows), freeze=False)
+
+    def forward(self, ids: Tensor, x: Tensor) -> Tensor:
+        return F.linear(self.table(ids) + x, self.table.weight)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("bound", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(
+    ("rows", "x", "target"),
+    [
+        ([[1.0, 0.0], [3.0, 0.0], [0.0, 1.0]], [0.0, 0.0], [-2e19, 2e19, 0.0]),
+        ([[1.0, 0.0], [3.0, 0.0], [0.0, 1.0]], [0.0, 0.0], [-1e22, 1e22, 0.0]),
+        ([[1.0, 0.0], [0.0, 1e-20], [0.0, 0.0]], [1e25, 0.0], [1e25, 1e15, 0.0]),
+    ],
+    ids=["downwards", "further", "product"],
+)
+def test_nobody_gets_past_the_bound_by_an_overflow(
+    rows: list[list[float]], x: list[float], target: list[float], bound: float, exact: bool
+) -> None:
+    """2,097,152 C: ⟨E, H⟩ was -inf in 32 bits, and was taken for 0. Or the product was inf, and its norm was not."""
+    clipper = clipped(
+        HalfTied(rows),
+        (torch.tensor([0]), torch.tensor([x])),
+        lambda out: F.mse_loss(out, torch.tensor([target]), reduction="none").sum(1) / 2,
+        max_grad_norm=bound,
+        exact_sums=exact,
+    )
+    assert clipper.explain()[0].rule == "tied"
+    assert length(clipper.sums) <= (BOUND if exact else bound)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_nobody_gets_past_the_bound_by_an_overflow_beside_finite_diagonals(exact: bool) -> None:
+    """68 C: all |a|²|g|² were just under the largest number of 32 bits, and one product of two positions just over."""
+    first, second = (float.fromhex(x) for x in ("0x1.1fd1080000000p+32", "0x1.7584460000000p+32"))
+    of_first, of_second = (float.fromhex(x) for x in ("0x1.c766b60000000p+31", "0x1.5ee9d20000000p+31"))
+    x, weights = torch.zeros(1, 20, 200), torch.zeros(20, 200)
+    x[0, :3, 0], weights[:3, 0] = torch.tensor([first, -second, first]), torch.tensor([of_first, of_second, of_first])
+    bound = 1.0 if exact else 1e9
+    model = nn.Linear(200, 200, bias=False)
+    clipper = clipped(model, (x,), lambda out: total(out * weights), max_grad_norm=bound, exact_sums=exact)
+    assert clipper.explain()[0].rule == "product"
+    assert length(clipper.sums) <= (BOUND if exact else bound)
+
+
+@pytest.mark.parametrize(("size", "bound"), [(3e37, 1e-6), (1e38, 1e-3), (2e38, 1e-5), (3e38, 1e-10)])
+def test_nobody_gets_past_the_bound_by_a_factor_of_few_digits(size: float, bound: float) -> None:
+    """C over a norm of 1e38 has no digits left in 32 bits: what it left of a gradient was up to 1.14 C."""
+    weights = torch.tensor([1e-3, 2e-3, 1e-3, 1.0])
+    for part in (1.0, 0.91, 0.83, 0.77):
+        x = torch.full((1, 4), size * part)
+        model = Lambda(lambda m, x: (x * m.table[0]).sum(1) + m.layer(x * 1e-3) @ weights)
+        found = clipped(model, (x,), lambda out: out, max_grad_norm=bound, exact_sums=False).sums
+        assert length(found) <= bound
 
 
 def test_whoever_has_no_finite_gradient_counts_for_nothing() -> None:
@@ -410,6 +496,124 @@ def test_losses_are_checked() -> None:
             clipped(model, (torch.randn(3, 4),), losses)
 
 
+SEES_OTHERS = "depends on what the model says of others"
+
+
+def centred(out: Tensor) -> Tensor:
+    return total((out - out.mean(0, keepdim=True)).square())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda out: total(out.square()), centred),
+        (lambda out: total((out - out.mean(1, keepdim=True)).square()), centred),
+        (lambda out: total((out - (len(out) > 3) * out.mean(0, keepdim=True)).square()), None),
+        (lambda out: total((out - (len(out) > 3) * out.mean(0, keepdim=True)).square()) * 3, centred),
+    ],
+    ids=["other_functions", "other_dimension", "more_people", "more_people_and_others"],
+)
+def test_losses_are_checked_again(first: Callable[[Tensor], Tensor], second: Callable[[Tensor], Tensor] | None) -> None:
+    """Where there are more people, or where losses are made of something else."""
+    torch.manual_seed(1)
+    model = nn.Linear(4, 5)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        clipper.backward(first(model(torch.randn(3, 4))))
+        before = clipper.sums
+        for people in (2, 3, 4, 7):
+            if second is None and people <= 3:
+                clipper.backward(first(model(torch.randn(people, 4))))
+                before = clipper.sums
+                continue
+            with pytest.raises(NotAllowed, match=SEES_OTHERS):
+                clipper.backward((second or first)(model(torch.randn(people, 4))))
+    assert all(torch.equal(before[name], value) for name, value in clipper.sums.items())
+
+
+def test_losses_are_not_checked_at_every_micro_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, asked = Clipper._reached, []
+
+    def counted(self: Clipper, losses: Tensor, person: int) -> Tensor:
+        asked.append(person)
+        return reached(self, losses, person)
+
+    monkeypatch.setattr(Clipper, "_reached", counted)
+    model = nn.Linear(4, 11)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        for people in (6, 5, 6, 4, 3, 1, 6):
+            clipper.backward(classes(model(torch.randn(people, 4))))
+        assert asked == [0, 5]
+        clipper.backward(classes(model(torch.randn(7, 4))))
+        assert asked == [0, 5, 0, 6]
+
+
+@pytest.mark.parametrize("silent", [[0, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4]])
+def test_people_without_a_loss_hide_nothing(silent: list[int]) -> None:
+    """The first and the last had weight 0, and the others' losses were the distances from the mean."""
+    torch.manual_seed(1)
+    model = nn.Linear(4, 4)
+    weights = torch.ones(5)
+    weights[silent] = 0
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        if len(silent) == 5:  # then nobody's gradient says anything, and the next ones are looked at
+            clipper.backward(centred(model(torch.randn(5, 4))) * weights)
+            assert length(clipper.sums) == 0
+            weights[:] = 1
+        with pytest.raises(NotAllowed, match=SEES_OTHERS):
+            clipper.backward(centred(model(torch.randn(5, 4))) * weights)
+    assert length(clipper.sums) == 0
+
+
+class Remembering(nn.Module):
+    """Leaves features on itself, for a second loss."""
+
+    def __init__(self, scaled: bool) -> None:
+        super().__init__()
+        self.layer, self.head, self.scale = nn.Linear(4, 5), nn.Linear(5, 3), nn.Parameter(torch.ones(5))
+        self.scaled = scaled
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.layer(x)
+        self.features = h = h * self.scale if self.scaled else h
+        found: Tensor = self.head(h.tanh())
+        return found
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["ruled", "expanded"])
+def test_losses_that_see_others_by_features_left_on_the_model_are_refused(scaled: bool) -> None:
+    torch.manual_seed(1)
+    model, x = Remembering(scaled), torch.randn(4, 4)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper, pytest.raises(NotAllowed, match=SEES_OTHERS):
+        clipper.backward(classes(model(x)) + centred(model.features))
+    assert length(clipper.sums) == 0
+
+    def alone(m: Any) -> Tensor:
+        return classes(m(x)) + total(m.features.square())
+
+    with clipper:
+        clipper.backward(alone(model))
+    wanted = clipped_by_loop(gradients_by_loop(model, alone), 1.0)
+    for name, value in clipper.gradients().items():
+        torch.testing.assert_close(value, wanted[name], rtol=1e-4, atol=1e-5)
+
+
+def test_a_pass_that_failed_is_made_again() -> None:
+    """As when memory ran out: nothing came out of it, and what it left is not taken for people's."""
+    model = Lambda(lambda m, x: m.layer(x))
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        clipper.backward(total(model(torch.randn(3, 4))))
+        model.run = lambda m, x: F.linear(m.layer(x), torch.ones(2, 3))
+        with pytest.raises(RuntimeError, match="shapes"):
+            model(torch.randn(3, 4))
+        model.run = lambda m, x: m.layer(x)
+        before = length(clipper.sums)
+        clipper.backward(total(model(torch.randn(3, 4))))
+    assert length(clipper.sums) != before
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch.compile imports what torch itself has deprecated
 def test_bad_arguments_are_refused() -> None:
     model = nn.Linear(2, 2)
@@ -542,13 +746,99 @@ def test_each_parameter_is_explained() -> None:
     assert Clipper(nn.Linear(2, 2), 1.0, exact_sums=True).explain()[0].rule == "-"
 
 
+class Sized(nn.Module):
+    """A layer that takes nothing beside one that takes all, as where a width is 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.more = nn.Linear(4, 3), nn.Linear(1, 3)
+        self.more.weight = nn.Parameter(torch.zeros(3, 0))
+        self.shift, self.none = nn.Parameter(torch.randn(0)), nn.Parameter(torch.randn(2, 0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        rest = x[:, :0]
+        found: Tensor = self.layer(x) + self.more(rest) + ((rest + self.shift) @ self.none.t()).sum(1, keepdim=True)
+        return found
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("style", ["flat", "per_layer"])
+def test_parameters_of_no_numbers_are_left_alone(exact: bool, style: str) -> None:
+    """It was an IndexError."""
+    torch.manual_seed(3)
+    case = (Sized(), (torch.randn(5, 4),), classes)
+    clipper = clipped(*case, exact_sums=exact, style=style)
+    assert clipper.sums["more.weight"].shape == (3, 0)
+    assert clipper.sums["shift"].shape == (0,)
+    assert distance(case, exact_sums=exact, max_grad_norm=100.0) < 1e-5
+
+
 def test_norms_are_counted_for_adaptive_clipping() -> None:
     model = nn.Linear(1, 1, bias=False)
     clipper = Clipper(model, 1.0, exact_sums=True)
     with clipper:
         clipper.backward(model(torch.tensor([[0.5], [2.0], [3.0]]))[:, 0])
         clipper.backward(model(torch.tensor([[0.7]]))[:, 0])
-    assert (clipper.under(1.0), clipper.under(2.5)) == (2, 3)
+    assert (clipper.balance(1.0), clipper.balance(2.5)) == (0, 2)
+
+
+@pytest.mark.parametrize("nothing", [math.nan, math.inf])
+def test_who_adds_nothing_counts_for_neither_side_of_the_bound(nothing: float) -> None:
+    """As an empty place does: else leaving someone's place empty would move the balance by two."""
+    model = nn.Linear(1, 1, bias=False)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper:
+        clipper.backward(model(torch.tensor([[0.5], [nothing], [3.0], [0.7]]))[:, 0])
+    assert clipper.balance(1.0) == 1
+
+
+def test_products_on_a_cpu_have_all_bits_whatever_was_allowed() -> None:
+    """Norms and sums are products of their own, whose rounding is bounded for 24 bits."""
+    model, seen = nn.Linear(3, 2), []
+    torch.set_float32_matmul_precision("medium")
+    try:
+        clipper = Clipper(model, 1.0, exact_sums=True)
+        with clipper:
+            losses = model(torch.randn(4, 3)).sum(1)
+            losses.register_hook(lambda gradient: seen.append(torch.backends.mkldnn.matmul.fp32_precision))
+            clipper.backward(losses)
+        assert set(seen) == {"ieee"}
+        assert torch.backends.mkldnn.matmul.fp32_precision == "bf16"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_products_on_a_cpu_have_all_bits_also_where_other_layers_are_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first parameter was asked where it is."""
+    clipper, seen = Clipper(nn.Linear(3, 2), 1.0, exact_sums=True), []
+    elsewhere = nn.Parameter(torch.empty(2, device="meta"))
+    monkeypatch.setattr(clipper, "parameters", {"first": elsewhere, **clipper.parameters})
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())
+    monkeypatch.setattr(clipper, "_add", lambda *_: None)
+    monkeypatch.setattr(clipper, "_pieces", lambda _: seen.append(torch.backends.mkldnn.matmul.fp32_precision))
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with clipper:
+            clipper.backward(torch.zeros(1))
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert seen == ["ieee"]
+
+
+@pytest.mark.parametrize("said", ["fp32_precision = 'tf32'", "fp32_precision = 'bf16'"])
+def test_precision_may_be_said_in_either_way(said: str) -> None:
+    """What was said in the newer way cannot be asked for in the older one; nor unsaid, hence the process."""
+    code = f"""if True:
+        import torch
+        from sitr.learning.clipping import Clipper
+        torch.backends.{said}
+        model = torch.nn.Sequential(torch.nn.Conv1d(1, 2, 3), torch.nn.Flatten(), torch.nn.Linear(8, 2))
+        for exact in (False, True):
+            with Clipper(model, 1.0, exact_sums=exact) as clipper:
+                clipper.backward(model(torch.randn(4, 1, 6)).sum(1))
+    """
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert not found.returncode, found.stderr
 
 
 def test_lstm_keeps_its_class_and_result() -> None:

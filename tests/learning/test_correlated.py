@@ -158,6 +158,11 @@ class TestStream:
         with pytest.raises(InvalidArgument, match="64 bits"):
             list(large)
 
+    def test_of_no_numbers_is_none(self) -> None:
+        """A process may hold no rows of a small weight."""
+        made = list(Stream(BandedNoise.best(3, 5), np.zeros((5, 0, 2), np.int64)))
+        assert [one.shape for one in made] == [(0, 2)] * 5
+
     def test_refuses_noise_of_another_shape_or_kind(self) -> None:
         for second in (np.zeros(3), np.zeros(2, np.float32)):
             stream = Stream(BandedNoise.best(2, 5), [np.zeros(2), second])

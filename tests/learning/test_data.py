@@ -33,6 +33,13 @@ def test_others_are_collated() -> None:
 
 
 class TestPeople:
+    def test_are_known_with_their_examples(self) -> None:
+        """By which processes see that they were given the same."""
+        x = torch.arange(3.0)
+        for data in (x, torch.utils.data.TensorDataset(x)):
+            known = PeoplesExamples(data, [1, 0, 1], 2, 1).tensors
+            assert [one.tolist() for one in known] == [[0, 1, 2], [1, 0, 1]]
+
     @given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 6))
     def test_have_examples_of_their_own(self, owners: list[int], each: int) -> None:
         """None twice where there are enough; else all of them, each about as often."""

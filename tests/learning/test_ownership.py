@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sitr.learning.ownership import Entangled, Owned, find_owner
+from sitr.learning.ownership import Entangled, Owned, Owner, Probed, Untold
+
+
+def find_owner(fewer: Tensor, base: Tensor, changed: list[Tensor]) -> Owner:
+    """Whose rows are whose in a tensor that was seen in these runs."""
+    probed = Probed(fewer, base)
+    for run in changed:
+        probed.compare(run)
+    return probed.owner()
 
 
 def laid_out(owner: Owned, values: Tensor) -> Tensor:
@@ -67,5 +75,18 @@ def test_what_grows_strangely_is_entangled() -> None:
         find_owner(x[:2, :2], x, [x, x, x])
     with pytest.raises(Entangled):  # it changes, and does not grow
         find_owner(x, x, [x + 1, x, x])
-    with pytest.raises(Entangled):  # several entries each, in an order that nothing shows
-        find_owner(torch.zeros(4), torch.zeros(6), [torch.zeros(6)] * 3)
+
+
+def test_what_nobody_moves_is_assumed_to_lie_together_only_where_that_makes_all_alike() -> None:
+    """Several entries each, in an order that nothing shows: gradients have to show it (test_views)."""
+    for base in (torch.zeros(6), torch.tensor([1.0, 2, 1, 2, 1, 2])):
+        owner = find_owner(base[:4], base, [base] * 3)
+        assert owner == Owned(0, several=True)
+        assert isinstance(owner, Owned)
+        assert owner.assumed
+    base = torch.tensor([1.0, 1, 1, 2, 2, 2])
+    with pytest.raises(Untold):
+        find_owner(base[:4], base, [base] * 3)
+    seen = find_owner(torch.zeros(4), torch.zeros(6), list(torch.eye(3).repeat_interleave(2, dim=1)))
+    assert isinstance(seen, Owned)
+    assert not seen.assumed

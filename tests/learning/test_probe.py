@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sitr.errors import NotAllowed
+from sitr.learning import clipping
+from sitr.learning import probe as probing
 from sitr.learning.clipping import Clipper
+from sitr.learning.oracle import clipped_by_loop, gradients_by_loop
 from sitr.learning.probe import Inputs
 from tests.learning.models import length
 
@@ -168,3 +174,264 @@ def test_other_circumstances_are_probed_again(how: str) -> None:
             pytest.raises(NotAllowed, match="mixes people"),
         ):
             model(torch.randn(4, 3))
+
+
+class Twofold(nn.Module):
+    """Returns its features too where it is asked to, by an argument or by an attribute."""
+
+    def __init__(self, mixing: float = math.inf) -> None:
+        super().__init__()
+        self.layer, self.head, self.asked, self.mixing = nn.Linear(3, 2), nn.Linear(2, 2), False, mixing
+
+    def forward(self, x: Tensor, features: bool = False) -> Any:
+        h = self.layer(x)
+        if not (features or self.asked):
+            return self.head(h)
+        return h, h.tanh() - h.mean(0) if len(h) >= self.mixing else h.tanh()
+
+
+@pytest.fixture
+def probes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many people each probe was of."""
+    made: list[int] = []
+
+    def counted(model: nn.Module, names: dict[int, str], inputs: Inputs) -> probing.Findings:
+        made.append(inputs.people)
+        return probing.probe(model, names, inputs)
+
+    monkeypatch.setattr(clipping, "probe", counted)
+    return made
+
+
+@pytest.mark.parametrize("by", ["argument", "attribute"])
+def test_a_model_may_be_called_in_two_ways(by: str, probes: list[int]) -> None:
+    """It was refused, as if it mixed people, since more tensors came out than in the probe."""
+    torch.manual_seed(2)
+    model = Twofold()
+
+    def losses(x: Tensor, asked: bool) -> Tensor:
+        model.asked = asked and by == "attribute"
+        out = model(x, features=asked) if by == "argument" else model(x)
+        assert isinstance(out, tuple) == asked
+        return (out[1] if asked else out).sum(1)
+
+    for people in (4, 4, 7, 3, 9):
+        for asked in (False, True):
+            x, clipper = torch.randn(people, 3), Clipper(model, 1.0, exact_sums=False)
+            wanted = clipped_by_loop(gradients_by_loop(model, lambda m, x=x, asked=asked: losses(x, asked)), 1.0)
+            with clipper:
+                clipper.backward(losses(x, not asked))
+                clipper.clear()
+                clipper.backward(losses(x, asked))
+            for name, value in clipper.gradients().items():
+                torch.testing.assert_close(value, wanted[name], rtol=1e-4, atol=1e-5)
+    probes.clear()
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        for people in (4, 3, 6, 2):
+            for asked in (False, True):
+                clipper.backward(losses(torch.randn(people, 3), asked))
+    assert len(probes) == 2 if by == "argument" else len(probes) <= 8  # an attribute is seen by what comes out only
+
+
+@pytest.mark.parametrize("mixing", [1, 5])
+@pytest.mark.parametrize("by", ["argument", "attribute"])
+def test_people_who_meet_in_one_of_two_ways_are_refused(by: str, mixing: int) -> None:
+    model = Twofold(mixing)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        clipper.backward(model(torch.randn(7, 3)).sum(1))
+        before = clipper.sums
+        for people in (5, 7, 8):
+            model.asked = by == "attribute"
+            with pytest.raises(NotAllowed, match="mixes people"):
+                model(torch.randn(people, 3), **({"features": True} if by == "argument" else {}))
+            model.asked = False
+    assert all(torch.equal(before[name], value) for name, value in clipper.sums.items())
+
+
+def test_a_pass_that_is_not_like_the_probe_of_its_way_is_refused() -> None:
+    """As many tensors come out, made of other calls."""
+    model = Twofold()
+
+    def forward(x: Tensor) -> Any:
+        ways.append(1)
+        h = model.layer(x)
+        return (h, h) if len(ways) == 1 else (model.head(h), h)
+
+    with Clipper(model, 1.0, exact_sums=True):
+        model(torch.randn(4, 3))
+        ways: list[int] = []
+        model.forward = forward  # type: ignore[method-assign,assignment]
+        with pytest.raises(NotAllowed, match="mixes people"):
+            model(torch.randn(4, 3))
+
+
+def test_another_number_of_tensors_for_more_people_is_refused() -> None:
+    model = Saying(lambda h: (h, h) if len(h) > 5 else h)
+    with Clipper(model, 1.0, exact_sums=True), pytest.raises(NotAllowed, match="mixes people"):
+        model(torch.randn(6, 3))
+
+
+@dataclass
+class Out:
+    logits: Any
+    count: int = 0
+
+
+class Saying(nn.Module):
+    """Says what a function makes of its features, which are also left on it."""
+
+    def __init__(self, say: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.layer, self.say = nn.Linear(3, 2), say
+
+    def forward(self, x: Tensor) -> Any:
+        self.features = self.layer(x)
+        return self.say(self.features)
+
+
+@pytest.mark.parametrize(
+    "say", [lambda h: Out(h - h.mean(0)), lambda h: [Out({"h": h - h.mean(0)})]], ids=["dataclass", "nested"]
+)
+def test_people_who_meet_in_a_dataclass_are_refused(say: Callable[[Tensor], Any]) -> None:
+    model = Saying(say)
+    with Clipper(model, 1.0, exact_sums=True) as clipper, pytest.raises(NotAllowed, match="mixes people"):
+        model(torch.randn(4, 3))
+    assert length(clipper.sums) == 0
+
+
+def test_a_dataclass_is_taken_and_its_losses_are_checked() -> None:
+    model = Saying(Out)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        clipper.backward(model(torch.randn(4, 3)).logits.sum(1))
+        assert length(clipper.sums) > 0
+        logits = model(torch.randn(5, 3)).logits
+        with pytest.raises(NotAllowed, match="depends on what the model says of others"):
+            clipper.backward((logits - logits.mean(0)).square().sum(1))
+
+
+def test_people_who_meet_in_what_is_no_field_are_refused() -> None:
+    def say(h: Tensor) -> Out:
+        out = Out(h)
+        out.probs = h * h.detach().mean(0)  # type: ignore[attr-defined]
+        return out
+
+    model = Saying(say)
+    with Clipper(model, 1.0, exact_sums=True) as clipper, pytest.raises(NotAllowed, match="mixes people"):
+        model(torch.randn(4, 3))
+    assert length(clipper.sums) == 0
+
+
+class Columns(nn.Module):
+    """One column is the index of a category."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.layer = nn.Embedding(3, 2), nn.Linear(3, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layer(torch.cat([x[:, :1], self.table(x[:, 1].long())], 1))
+        return found[:, 0]
+
+
+@pytest.mark.parametrize("people", [1, 6])
+def test_a_model_that_fails_on_numbers_that_are_made_up_says_so(people: int) -> None:
+    """It was a bare IndexError, which the user's own numbers do not raise."""
+    model = Columns()
+    x = torch.cat([torch.randn(people, 1), 2.0 - torch.arange(people)[:, None] % 3], 1)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        with pytest.raises(NotAllowed, match="failed on numbers that were made up") as caught:
+            model(x)
+        assert "integer tensor" in str(caught.value)
+        assert isinstance(caught.value.__cause__, IndexError)
+        with pytest.raises(IndexError):  # the user's own number
+            model(torch.full((3, 2), 7.0))
+    assert length(clipper.sums) == 0
+
+
+class Taking(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, rows: Out) -> Tensor:
+        found: Tensor = self.layer(rows.logits - rows.logits.mean(0) * rows.count)
+        return found
+
+
+def test_people_in_a_dataclass_are_given_other_data() -> None:
+    model = Taking()
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        clipper.backward(model(Out(torch.randn(4, 3))).sum(1))
+        assert length(clipper.sums) > 0
+        with pytest.raises(NotAllowed, match="mixes people"):
+            model(Out(torch.randn(5, 3), count=1))
+
+
+@pytest.mark.parametrize("people", [1, 4])
+@pytest.mark.parametrize("coupled", [False, True])
+def test_what_comes_out_in_something_closed_is_refused(people: int, coupled: bool) -> None:
+    model = Saying(lambda h: SimpleNamespace(h=h - h.mean(0) if coupled else h))
+    with Clipper(model, 1.0, exact_sums=True), pytest.raises(NotAllowed, match="returns a SimpleNamespace"):
+        model(torch.randn(people, 3))
+
+
+def test_what_comes_out_in_something_closed_only_after_the_probe_is_refused() -> None:
+    model = Saying(lambda h: h)
+    with Clipper(model, 1.0, exact_sums=True):
+        model(torch.randn(4, 3))
+        for say, words in (
+            (lambda h: SimpleNamespace(h=h), "returns a SimpleNamespace"),
+            (lambda h: (h, h - h.mean(0)), "mixes people"),
+            (lambda h: h.T.contiguous(), "mixes people"),
+        ):
+            model.say = say
+            with pytest.raises(NotAllowed, match=words):
+                model(torch.randn(3, 3))
+            model.say = lambda h: h
+
+
+@pytest.mark.parametrize("say", [lambda h: None, lambda h: {}, lambda h: [torch.ones(3)]])
+def test_a_model_of_which_nothing_comes_out_for_anybody_is_refused(say: Callable[[Tensor], Any]) -> None:
+    model = Saying(say)
+    with Clipper(model, 1.0, exact_sums=True) as clipper, pytest.raises(NotAllowed, match="belongs to people"):
+        model(torch.randn(4, 3))
+    assert length(clipper.sums) == 0
+
+
+class Unbound(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.p = nn.Parameter(torch.randn(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.p.expand(len(x), 2).unbind(0)[0]
+
+
+def test_another_number_of_results_is_refused() -> None:
+    """It was a bare ValueError of zip."""
+    model = Unbound()
+    with Clipper(model, 1.0, exact_sums=True), pytest.raises(NotAllowed, match="another number of tensors"):
+        model(torch.randn(4, 2))
+
+
+def test_copies_are_let_go_before_the_backward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are as large as all that the model computes of a few rows, in each run."""
+    held: list[weakref.ref[Tensor]] = []
+    seen, check, checked = probing._seen, probing._check_backward, []
+
+    def spied(*args: Any) -> probing.Run:
+        run = seen(*args)
+        held.extend(weakref.ref(x) for sight in run.sightings for x in sight.all if x is not None)
+        return run
+
+    def checked_then(*args: Any) -> None:
+        checked.append(sum(ref() is not None for ref in held))
+        check(*args)
+
+    monkeypatch.setattr(probing, "_seen", spied)
+    monkeypatch.setattr(probing, "_check_backward", checked_then)
+    model = Between(torch.tanh)
+    with Clipper(model, 1.0, exact_sums=True):
+        model(torch.randn(4, 3))
+    assert held
+    assert checked == [0]

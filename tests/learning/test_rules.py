@@ -12,6 +12,7 @@ from tests.learning.models import (
     GPT,
     Attention,
     Bag,
+    BagByHand,
     Case,
     Cells,
     HFConv1D,
@@ -20,6 +21,7 @@ from tests.learning.models import (
     Residual,
     Reused,
     Scaled,
+    Shared,
     ViT,
     classes,
     clipped,
@@ -90,6 +92,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "bag_sum": lambda: (Bag("sum"), (words(3, 8),), classes),
     "bag_mean": lambda: (Bag("mean"), (words(3, 8),), classes),
     "bag_padded": lambda: (Bag("mean", padding=0), (words(3, 8),), classes),
+    "bag_padded_at_the_end": lambda: (BagByHand(), (words(7, 8),), classes),
     "bag_weighted": lambda: (Bag("sum", weighted=True), (words(3, 8),), classes),
     "embedding_padded": lambda: (
         nn.Sequential(nn.Embedding(4, 3, padding_idx=1), nn.Flatten(), nn.Linear(12, 4)),
@@ -150,6 +153,16 @@ for name, norm in {
         (numbers(4, 6),),
         classes,
     )
+for name, run in {
+    "beside_another": lambda m, x: torch.tanh(m.layer(x + m.place + m.kind)) + m.place,
+    "beside_another_twice": lambda m, x: torch.tanh(m.layer(x + m.place + m.kind)) + m.kind + m.place,
+    "thrice": lambda m, x: x + m.place + m.place + m.place + m.kind,
+    "beside_a_layer": lambda m, x: torch.tanh(m.layer(x) + m.place) + m.place,
+    "expanded": lambda m, x: torch.tanh(x + m.place.expand(len(x), -1, -1) + m.kind.expand(len(x), -1, -1)) + m.place,
+    "one_number": lambda m, x: x + m.place[:1, :1] + m.kind[:1, :1] + m.place + m.place[:1],
+    "in_overlapping_gradients": lambda m, x: (x + m.place) + torch.tanh(x * m.place),
+}.items():
+    CASES[f"shared_{name}"] = lambda run=run: (Shared(run), (numbers(4, 16),), classes)
 
 
 def built(name: str) -> Case:

@@ -21,6 +21,7 @@ from sitr.errors import AlreadyAnswered, AlreadySpent, BudgetExceeded, InvalidAr
 from sitr.learning import Run, Views, attach
 from sitr.learning import run as run_module
 from sitr.learning.noise import CELLS
+from sitr.learning.pieces import Kept
 from sitr.ledger import Budget, Ledger
 from tests.learning.loops import FALSE_ALARM, N, attached, data, made, model_and_optimizer, off_white, trained
 
@@ -230,6 +231,13 @@ class TestLoop:
 
 
 class TestBadUse:
+    def test_batches_that_sums_do_not_hold_are_refused_before_any_is_drawn(self) -> None:
+        """Else an error would tell how many were drawn, or that there are so many."""
+        large = made(n=10**6, batch=16_000, noise="float", steps=1000)
+        with pytest.raises(InvalidArgument, match="more than 16,384 people"):
+            attached(large)
+        attached(made(n=10**6, batch=15_000, noise="float", steps=1000))
+
     def fails(self, use: Any, match: str, run: Run | None = None, examples: Any = None) -> Run:
         run = run or attached(made(batch=N))
         with pytest.raises(InvalidArgument, match=match):  # noqa: PT012
@@ -442,6 +450,39 @@ class TestBadUse:
         run = trained(attached(made(batch=N)), (x, y))
         assert all(bool(weight.isfinite().all()) for weight in run.model.parameters())
 
+    def test_a_micro_batch_that_failed_halfway_is_not_added_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Who takes a smaller graph and tries again after "out of memory" added what was added already."""
+        run, tried = attached(), []
+
+        def failing(piece: Kept, sums: Tensor, factors: Tensor) -> None:
+            tried.append(piece)
+            if len(tried) == 2:
+                raise RuntimeError("out of memory")
+            add(piece, sums, factors)
+
+        add = Kept.add
+        monkeypatch.setattr(Kept, "add", failing)
+        for step in run.steps(data()):
+            for x, y in step:
+                with pytest.raises(RuntimeError, match="out of memory"):
+                    step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+                with pytest.raises(InvalidArgument, match="failed halfway"):
+                    step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+                break
+            break
+        assert len(tried) == 2
+
+    def test_losses_that_are_refused_count_for_nothing(self) -> None:
+        run, other = attached(made(loss_bound=1.0)), nn.Linear(3, 2)
+        for step in run.steps(data()):
+            for x, y in step:
+                with pytest.raises(InvalidArgument):
+                    step.backward(F.cross_entropy(other(x), y, reduction="none"))
+                assert (run._people, run._loss_cells) == (0, 0)
+                step.backward(F.cross_entropy(run.model(x), y, reduction="none"))
+                assert run._people == len(x)
+            break
+
 
 class TestLedger:
     def test_attach_spends_nothing(self, ledger: Ledger) -> None:
@@ -463,7 +504,7 @@ class TestLedger:
         assert ledger.name_of(reserved) in str(run.spent())
         assert ledger.verify().valid
         (line,) = ledger.releases()
-        assert line.question == "train a model: 6 steps on batches of 10 of 40 examples (poisson)"
+        assert line.question == "train a model: 6 steps on batches of 10 of 40 examples (poisson), each for one person"
 
     def test_without_one_it_is_stamped(self) -> None:
         run = trained(attached())
@@ -762,6 +803,7 @@ class TestPeople:
             return noisy(self, sums)
 
         monkeypatch.setattr(run_module.StepNoise, "on_sums", seen)
+        torch.manual_seed(1)  # one in 25 networks is saturated by all of the first three people alike, and refused
         model, _ = model_and_optimizer()
         for kept in (torch.ones(N + 20, dtype=torch.bool), owners != 7):
             run = attach(Views(model), torch.optim.SGD(model.parameters(), lr=0.0), made(steps=1, batch=N))

@@ -11,10 +11,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.stats import binom, chi2, norm
 
 from sitr.learning.plan import plan
-from sitr.learning.sampling import PoissonSampler, ShuffledSampler, TurnSampler, microbatches, sampler_of
+from sitr.learning.sampling import (
+    PoissonSampler,
+    ShuffledSampler,
+    TurnSampler,
+    microbatches,
+    most_drawn,
+    sampler_of,
+)
 from sitr.mechanisms.randomness import SYSTEM, Seeded
 from sitr.mechanisms.samplers.draws import included
 
@@ -170,3 +177,35 @@ def test_microbatches_are_the_batch(size: int, most: int | None) -> None:
     parts = list(microbatches(np.arange(size), most))
     assert np.concatenate([np.arange(0), *parts]).tolist() == list(range(size))
     assert all(0 < part.size <= (most or size) for part in parts)
+
+
+@pytest.mark.parametrize("batch", [1, 30, 5000])
+@pytest.mark.parametrize("bands", [1, 4])
+def test_no_step_draws_more_than_is_said(batch: int, bands: int) -> None:
+    """The chance of one of 500 steps, by the binomial law itself, and that it is not said far too large."""
+    made = plan(
+        n=10**5, batch=batch, max_grad_norm=1.0, delta=1e-6, steps=500, noise_multiplier=4.0, bands=bands, noise="float"
+    )
+    most = most_drawn(made)
+    law = binom(10**5 // bands, batch * bands / 10**5)
+    assert 500 * law.sf(most) < 1e-12
+    assert most <= batch + 9 * math.sqrt(batch) + 30
+    assert most <= -(-(10**5) // bands)
+    whole = plan(n=50, batch=10, max_grad_norm=1.0, delta=1e-3, steps=10, noise_multiplier=4.0, sampling="shuffle")
+    assert most_drawn(whole) == 10
+
+
+@given(st.integers(1, 5000), st.integers(1, 40), st.data())
+def test_the_largest_group_draws_no_more_than_is_said(n: int, bands: int, data: st.DataObject) -> None:
+    """Which may have one example more than n/bands: the bound of the chance, of its mean, in exact arithmetic."""
+    bands = min(bands, n)
+    batch = data.draw(st.integers(1, n // bands))
+    made = plan(
+        n=n, batch=batch, max_grad_norm=1.0, delta=1e-6, steps=500, noise_multiplier=4.0, bands=bands, noise="float"
+    )
+    most, largest = most_drawn(made), -(-n // bands)
+    assert most <= largest
+    if most < largest:
+        mean = Fraction(largest * batch * bands, n)
+        assert most >= mean
+        assert float(mean - most) + most * math.log(most / mean) >= math.log(500) - math.log(1e-12) - 1e-9

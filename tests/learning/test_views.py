@@ -13,9 +13,56 @@ from torch import Tensor, nn
 from sitr.errors import InvalidArgument, NotAllowed
 from sitr.learning import Views, attach
 from sitr.learning.clipping import Clipper
+from sitr.learning.oracle import clipped_by_loop, gradients_by_loop
+from sitr.learning.probe import Inputs, probe
 from tests.learning.loops import made
+from tests.learning.models import ViT
 
 PEOPLE, VIEWS = 6, 4
+
+
+def zero(layer: nn.Module) -> nn.Module:
+    """A layer that returns 0, whatever it is given, until it is trained."""
+    for weight in layer.parameters():
+        nn.init.zeros_(weight)
+    return layer
+
+
+class Last(nn.Module):
+    """What a recurrent layer says at last: in its first state, which is 0 for all rows, nobody moves anything."""
+
+    def __init__(self, batch_first: bool = True) -> None:
+        super().__init__()
+        self.layer = nn.GRU(3, 4, batch_first=batch_first)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layer(x)[0][:, -1]
+        return found
+
+
+class Positions(nn.Module):
+    """Looks positions up for each row, which are the same for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.layer = nn.Embedding(5, 4), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layer(x + self.table(torch.arange(5).expand(len(x), -1))).mean(1)
+        return found
+
+
+class Beside(nn.Module):
+    """A branch beside what it branches from."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = x + self.branch(x)
+        return found
+
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "linear": (lambda: nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3)), (5,)),
@@ -25,6 +72,15 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
         ),
         (2, 6, 6),
     ),
+    "recurrent": (lambda: nn.Sequential(Last(), nn.Linear(4, 3)), (5, 3)),
+    "vit": (lambda: ViT(), (3, 8, 8)),
+    "positions": (lambda: Positions(), (5, 4)),
+    "zero_head": (lambda: nn.Sequential(nn.Linear(5, 8), nn.Tanh(), zero(nn.Linear(8, 3))), (5,)),
+    "zero_norm": (
+        lambda: nn.Sequential(nn.Linear(5, 8), Beside(zero(nn.LayerNorm(8)), nn.Linear(8, 8)), nn.Linear(8, 3)),
+        (5,),
+    ),
+    "from_zeros": (lambda: zero(nn.Linear(5, 3)), (5,)),
     "attention": (
         lambda: nn.Sequential(
             nn.TransformerEncoderLayer(4, 2, dim_feedforward=8, dropout=0.0, batch_first=True),
@@ -112,21 +168,136 @@ def test_several_tensors_and_outputs() -> None:
     assert one.shape == other.shape == (5, 2, 2)
 
 
-def test_recurrent_layers_are_refused() -> None:
-    """Their first state is the same for all rows: whose row is whose cannot be seen in it."""
-
-    class Last(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.GRU(3, 4, batch_first=True)
-
-        def forward(self, x: Tensor) -> Tensor:
-            found: Tensor = self.layer(x)[0][:, -1]
-            return found
-
-    clipper = Clipper(Views(Last()), 1.0, exact_sums=True)
-    with clipper, pytest.raises(NotAllowed, match="cannot be told apart by person"):
+def test_recurrent_layers_that_take_rows_for_times_are_refused() -> None:
+    clipper = Clipper(Views(Last(batch_first=False)), 1.0, exact_sums=True)
+    with clipper, pytest.raises(NotAllowed, match="calls other functions"):
         clipper.model(torch.randn(PEOPLE, VIEWS, 5, 3))
+
+
+def in_turns(people: int, views: int, seed: int) -> Tensor:
+    """View by view instead of person by person."""
+    return torch.arange(people * views).view(views, people).T.flatten()
+
+
+def out_of_turns(people: int, views: int, seed: int) -> Tensor:
+    """Person by person instead of view by view."""
+    return torch.arange(people * views).view(people, views).T.flatten()
+
+
+def mixed(people: int, views: int, seed: int) -> Tensor:
+    return torch.randperm(people * views, generator=torch.Generator().manual_seed(seed))
+
+
+def exchanged(people: int, views: int, seed: int) -> Tensor:
+    """In a single view two people change places, the others stay."""
+    order, view = torch.arange(people * views).view(people, views), seed % views
+    order[[0, -1], view] = order[[-1, 0], view]
+    return order.flatten()
+
+
+def reversed_people(people: int, views: int, seed: int) -> Tensor:
+    return torch.arange(people * views).view(people, views).flip(0).flatten()
+
+
+def within(people: int, views: int, seed: int) -> Tensor:
+    """Each person's rows stay that person's, in another order."""
+    order = torch.randperm(views, generator=torch.Generator().manual_seed(seed))
+    return torch.arange(people * views).view(people, views)[:, order].flatten()
+
+
+class Arranged(nn.Module):
+    """Rows that nobody moves yet are put into another order before they meet the others.
+
+    Args:
+        rows: token (a parameter for each row), zero, norm (layers that return 0), asleep (the order comes before such a
+            layer), twice (one behind another), state (zeros behind a layer); or outputs that are not taken apart by
+            person: head (which is 0), nothing (0 in another way) and sum (of a head and of what is 0 twice).
+        order: Of all rows, by the numbers of people and of views and a seed.
+        seed: For it.
+    """
+
+    def __init__(self, rows: str, order: Callable[[int, int, int], Tensor], seed: int = 0) -> None:
+        super().__init__()
+        self.rows, self.order, self.seed = rows, order, seed
+        self.token, self.zero, self.norm = nn.Parameter(torch.randn(1, 4)), zero(nn.Linear(4, 4)), zero(nn.LayerNorm(4))
+        self.layer, self.last = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        people, views = x.shape[:2]
+        order = self.order(people, views, self.seed)
+        if self.rows == "head":
+            return self.zero(self.layer(x)).flatten(0, 1)[order]
+        if self.rows == "nothing":
+            return (self.layer(x) * 0).flatten(0, 1)[order]
+        if self.rows == "sum":
+            return self.zero(self.layer(x)).flatten(0, 1) + self.zero(self.norm(self.layer(x)).flatten(0, 1)[order])
+        h = self.layer(x.flatten(0, 1))
+        made = {
+            "token": lambda: self.token.expand(len(h), -1)[order],
+            "zero": lambda: self.zero(h)[order],
+            "norm": lambda: self.last.weight.T @ self.last(self.norm(h)[order]).T,
+            "asleep": lambda: self.zero(h[order]),
+            "twice": lambda: self.zero(self.norm(h)[order])[order],
+            "state": lambda: self.layer(torch.zeros_like(h))[order],
+        }[self.rows]()
+        h = h + (made.T if self.rows == "norm" else made)
+        found: Tensor = self.last(h.tanh()).unflatten(0, (people, views))
+        return found
+
+
+def by_person(out: Tensor) -> Tensor:
+    return out.reshape(PEOPLE, VIEWS, -1).square().add(out.reshape(PEOPLE, VIEWS, -1)).sum((1, 2))
+
+
+@pytest.mark.parametrize("rows", ["token", "zero", "norm", "asleep", "twice", "state", "head", "nothing", "sum"])
+@pytest.mark.parametrize("order", [in_turns, out_of_turns, mixed, exchanged, reversed_people])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_nobody_moves_are_not_taken_for_others(
+    rows: str, order: Callable[[int, int, int], Tensor], seed: int
+) -> None:
+    torch.manual_seed(seed)
+    model = Arranged(rows, order, seed)
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper, pytest.raises(NotAllowed, match=r"told apart by person|nothing shows whose"):
+        clipper.backward(by_person(model(torch.randn(PEOPLE, VIEWS, 4))))
+    assert all(not bool(total.any()) for total in clipper.sums.values())
+
+
+@pytest.mark.parametrize("rows", ["token", "zero", "norm", "asleep", "state", "head"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_nobody_moves_are_their_persons_own(rows: str, seed: int) -> None:
+    """Also when they are moved later, and no new probe is made."""
+    torch.manual_seed(seed)
+    model, x = Arranged(rows, within, seed), torch.randn(PEOPLE, VIEWS, 4)
+    clipper = Clipper(model, 1.0, exact_sums=False)
+    for trained in (False, True):
+        if trained:
+            with torch.no_grad():
+                for weight in model.parameters():
+                    weight.add_(torch.randn_like(weight))
+        clipper.clear()
+        with clipper:
+            clipper.backward(by_person(model(x)))
+        wanted = clipped_by_loop(gradients_by_loop(model, lambda m: by_person(m(x))), 1.0)
+        for name, value in clipper.gradients().items():
+            torch.testing.assert_close(value, wanted[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Arranged("twice", within),
+        Arranged("nothing", within),
+        Arranged("sum", within),
+        Views(nn.Sequential(nn.Linear(4, 4), Arranged("twice", within).zero, nn.Tanh(), zero(nn.Linear(4, 3)))),
+    ],
+    ids=["behind_another", "nothing", "sum", "two_zeros"],
+)
+def test_rows_that_neither_data_nor_losses_move_are_refused_with_advice(model: nn.Module) -> None:
+    clipper = Clipper(model, 1.0, exact_sums=True)
+    with clipper, pytest.raises(NotAllowed, match="nothing shows whose") as caught:
+        clipper.model(torch.randn(PEOPLE, VIEWS, 4))
+    assert "small random numbers" in str(caught.value)
 
 
 def test_what_mixes_people_is_refused() -> None:
@@ -140,3 +311,16 @@ def test_what_mixes_people_is_refused() -> None:
         mixed = F.cross_entropy(clipper.model(x).flatten(0, 1), y.repeat_interleave(VIEWS), reduction="none")
         with pytest.raises(NotAllowed, match="depends on what the model says of others"):
             clipper.backward(mixed.view(VIEWS, PEOPLE).mean(0))
+
+
+def test_outputs_of_which_it_was_assumed_whose_they_are_are_probed_again() -> None:
+    """Until somebody moves them, though other outputs are moved."""
+    model = Arranged("head", within)
+    names = {id(weight): name for name, weight in model.named_parameters()}
+    inputs = Inputs.of((torch.randn(PEOPLE, VIEWS, 4),), {})
+    assert not probe(model, names, inputs).settled
+    with_another = nn.ModuleList([model, nn.Linear(4, 2)])
+    with_another.forward = lambda x: (with_another[0](x), with_another[1](x))  # type: ignore[method-assign]
+    assert not probe(with_another, names, inputs).settled
+    nn.init.ones_(model.zero.weight)
+    assert probe(with_another, names, inputs).settled

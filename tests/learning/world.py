@@ -604,10 +604,12 @@ def shard_training(member: Member) -> Any:
 def shard_loop(member: Member) -> Any:
     """Charged, with empty shares and numbers of micro-batches that differ; then the last one fails within `forward`."""
     import torch.distributed as dist
+    import torch.nn.functional as F
     from torch.distributed.tensor import DTensor
 
     from sitr.learning.checkpoint import digest_of
     from sitr.ledger import Budget, Ledger
+    from tests.learning.loops import data, made
 
     book = member.folder / "book.db"
     if member.rank == 0:
@@ -620,6 +622,16 @@ def shard_loop(member: Member) -> Any:
     run = sharded(**who, operation="two")
     gone_through(run, microbatch=member.rank + 1)
     told = {"done": run.done, "weights": digest_of(run.model)}
+
+    left = sharded(made(bands=3, noise_multiplier=8.0))
+    for step in left.steps(data()):  # all processes leave within the third step
+        told["streams"] = [len(left.noise._streams)]
+        if left.done == 2:
+            next(iter(step), None)
+            break
+        for x, y in step:
+            step.backward(F.cross_entropy(left.model(x), y, reduction="none"))
+    told["streams"].append(len(left.noise._streams))
 
     run = sharded(**who, operation="three")
 

@@ -78,6 +78,11 @@ class Account:
         who = _validate.name("analyst", getpass.getuser() if analyst is None else analyst)
         return cls(book, dataset, who, _validate.name("operation", operation), purpose)
 
+    @property
+    def unit(self) -> str:
+        """Whom the budget protects, in its owner's word: what each of the plan's n has to stand for."""
+        return self.ledger.budget(self.dataset).unit
+
     def charge(self, plan: TrainingPlan, structure: str) -> Paid:
         """Charge the whole plan, once; a charge that never started goes on.
 
@@ -110,20 +115,19 @@ class Account:
         Privacy: what was run since the checkpoint is at most `lost`. It was paid for before, and is once more here: no
         step is free. Noise is drawn anew.
         """
+        if len(paid) > 1 and (state := self._state(self.operation)) != "started":
+            raise _not_under_way(self.operation, state)
+        operation, before = self._id(paid), self._state(self._id(paid))
         try:
             self._reserve(plan, structure, paid)
         except AlreadySpent:
-            if self._state(self._id(paid)) != "started":
-                raise
+            if (state := self._state(operation)) != "started":
+                raise _not_under_way(operation, state) from None
         else:
             if lost.first == paid[-1].first:
                 return paid  # it was charged, and no noise was drawn for it
             self.give_back()
-            raise InvalidArgument(
-                f"the ledger does not know that operation {self._id(paid)!r} was started.",
-                why="the checkpoint has steps of it, which this ledger was not charged for.",
-                do="resume with the ledger that the run was begun with.",
-            )
+            raise _not_under_way(operation, before)
         more = (*paid, lost)
         try:
             self._reserve(plan, structure, more)
@@ -177,7 +181,7 @@ class Account:
         first, last = paid[-1]
         event = plan.event_between(first, last)
         again = f" again, steps {first + 1:,} to {last:,}" if len(paid) > 1 else ""
-        batches = f"batches of {plan.batch:,} of {plan.n:,} examples ({plan.sampling})"
+        batches = f"batches of {plan.batch:,} of {plan.n:,} examples ({plan.sampling}), each for one {self.unit}"
         price = float(event.epsilon(plan.delta))
         asked = Asked(f"train a model{again}: {plan.steps:,} steps on {batches}", epsilon=price, delta=plan.delta)
         try:
@@ -208,6 +212,23 @@ class Account:
     def explain(self) -> str:
         """Return who pays, in a line."""
         return f"{self.dataset}, by {self.analyst}, as operation {self.operation!r}"
+
+
+def _not_under_way(operation: str, state: str | None) -> InvalidArgument | AlreadyAnswered | AlreadySpent:
+    """Return the error of a checkpoint with steps of an operation that is in another state than "started"."""
+    if state == "committed":
+        return AlreadyAnswered(
+            f"operation {operation!r} was committed before.",
+            why="the run is over, and more steps would be another run.",
+            do="make a plan for them, and attach it under a new operation.",
+        )
+    kind = AlreadySpent if state == "refunded" else InvalidArgument
+    return kind(
+        f"the ledger does not know that operation {operation!r} was started"
+        + (f": there it was {state}." if state else "."),
+        why="the checkpoint has steps of it, which this ledger was not charged for.",
+        do="resume with the ledger that the run was begun with.",
+    )
 
 
 def went_on(operation: str | None) -> AlreadySpent:

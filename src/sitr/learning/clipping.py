@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,36 +11,42 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.hooks import RemovableHandle
 
 from ..errors import InvalidArgument, NotAllowed
 from .forward import Book, Watched
-from .pieces import SUM_BITS, Kept, Permuted, Piece, bounds_of, combine
+from .ownership import Owned, Owner
+from .pieces import SUM_BITS, Kept, Permuted, Piece, bounds_of, combine, whole_products
 from .probe import (
-    COMPARED,
     Findings,
+    Graph,
     Inputs,
     changed_state,
-    check_at_full_size,
     cuda_devices,
     draws_random_numbers,
+    graph_of,
+    is_checked_at_full_size,
     keeps_something,
     kept,
     probe,
     random_state,
+    whose,
 )
 from .totals import Totals
-from .watch import Step, mixes_people, tensors
+from .watch import Step, mixes_people, said, tensors
 
 Style = Literal["flat", "per_layer", "automatic"]
 
 GRID_BITS = 22  # the clipping bound in steps of the grid that sums are rounded to
-FINER = 2 ** (SUM_BITS - GRID_BITS)  # fine steps, in which people's gradients are added, to a step of that grid
+FINER_BITS = SUM_BITS - GRID_BITS
+FINER = 2**FINER_BITS  # fine steps, in which people's gradients are added, to a step of that grid
 MOST_PEOPLE = 2 ** (62 - SUM_BITS)  # in a step: so many contributions fit into 64 bits
 SAFETY = 1 - 2.0**-20  # covers the rounding of factors and of their products
 FLOAT_PEOPLE = 2**14  # in a step with float sums,
 FLOAT_ROUNDING = 2.0**-22  # whose sum is rounded by at most this share of C for each of them (decision 0031)
+LEAST_FACTOR = 2.0**-36  # of floats: below, what a gradient times it loses may add up to more than C (decision 0031)
 STABILITY = 0.01  # what automatic clipping adds to a norm (Bu et al. 2023)
 SMALL = 2**14  # numbers of a parameter: on a GPU, gradients of so few are put side by side
 
@@ -61,6 +68,19 @@ class Explanation:
     rule: str
     bytes: int
     work: int
+
+
+@dataclass
+class Tried:
+    """What trials of a model showed that is called in one way.
+
+    Attributes:
+        found: By a probe on few rows.
+        largest: The number of people in the largest micro-batch that was checked at full size.
+    """
+
+    found: Findings
+    largest: int = 0
 
 
 class Later:
@@ -137,19 +157,18 @@ class Clipper:
         for name, p in self.parameters.items():
             if not p.is_floating_point():
                 raise NotAllowed(f"the parameter {name!r} is of type {p.dtype}.", do="use real floating-point numbers.")
-        self._names = {id(p): name for name, p in self.parameters.items()}
+        self._names = {id(p): name for name, p in self.parameters.items() if p.numel()}  # the others have no gradients
         self._limits = self._allowed()
         self._totals = Totals(self.parameters, torch.int64 if exact_sums else torch.float64)
         self._handles: list[RemovableHandle] = []
-        self._found: Findings | None = None
-        self._probed_in: tuple[object, ...] = ()
-        self._largest = 0  # number of people that a full micro-batch was checked with
+        self._tried: dict[tuple[object, ...], Tried] = {}
+        self._way: tuple[object, ...] = ()  # in which the model was called last
         self._devices: list[int] = []
         self._numbers: list[Tensor] = []
         self._book = Book()
         self._people: int | None = None
-        self._outputs: list[list[Tensor]] = []
-        self._checked_losses = False
+        self._outputs: list[tuple[GradientEdge, Owned]] = []
+        self._checked: dict[Graph, int] = {}  # by what losses are made of, the number of people they were checked with
         self._modes: list[Watched | None] = []
         self._kept: dict[str, tuple[Tensor, int]] = {}
         self._busy = False
@@ -204,12 +223,17 @@ class Clipper:
 
     def rounded(self, total: Tensor) -> Tensor:
         """Return one of `totals`, or a part of it, as `sums` are."""
-        return torch.floor_divide(total + FINER // 2, FINER) if self.exact_sums else total.float()
+        return (total + FINER // 2) >> FINER_BITS if self.exact_sums else total.float()
 
     @property
     def totals(self) -> dict[str, Tensor]:
         """The sums before they are rounded, as they are held: processes add theirs up in place. NOT PRIVATE."""
         return {name: self._totals[name] for name in self.parameters}
+
+    @property
+    def added(self) -> int:
+        """How many people have come, wholly or in part, into the sums of this step: NOT PRIVATE."""
+        return self._added
 
     def refuse_more(self, people: int) -> None:
         """Refuse a step of more people than sums hold, or than their rounding is bounded for.
@@ -219,7 +243,7 @@ class Clipper:
         """
         most = MOST_PEOPLE if self.exact_sums else FLOAT_PEOPLE
         if people > most:
-            raise InvalidArgument(f"a step has more than {most} people.", do="take smaller batches.")
+            raise InvalidArgument(f"a step may have more than {most:,} people.", do="take smaller batches.")
 
     def gradients(self) -> dict[str, Tensor]:
         """Return the sums as float32, without any noise: NOT PRIVATE, for tests."""
@@ -254,16 +278,23 @@ class Clipper:
         if not self._handles:
             raise InvalidArgument("the model is not attached.", do="call attach() before the forward pass.")
         device = next(iter(self.parameters.values())).device.type
+        # A norm and the sum that it bounds are two products: on a CPU their rounding is taken for that of 24 bits.
+        some_on_cpu = any(p.device.type == "cpu" for p in self.parameters.values())
+        precise = whole_products("mkldnn") if some_on_cpu else contextlib.nullcontext()
         try:
-            with torch.autocast(device, enabled=False):
+            with torch.autocast(device, enabled=False), precise:
                 if len(losses):
                     self._add(self._pieces(losses), len(losses))
         finally:
             self._forget()
 
-    def under(self, bound: float) -> int:
-        """Return how many people of this step so far had gradients of norm at most `bound`: NOT PRIVATE as it is."""
-        return int(sum(int((norms <= bound).sum()) for norms in self._norms))
+    def balance(self, bound: float) -> int:
+        """Return how many people's gradients in this step have norms up to `bound`, less how many have longer ones.
+
+        Whose gradient is not finite counts for neither, as it adds nothing to the sum. NOT PRIVATE as it is.
+        """
+        longer = sum(int((torch.isfinite(norms) & (norms > bound)).sum()) for norms in self._norms)
+        return sum(int((norms <= bound).sum()) for norms in self._norms) - longer
 
     # ---- watching
 
@@ -286,7 +317,7 @@ class Clipper:
             def again() -> tuple[Step, ...]:
                 return self._probe(inputs)
 
-            steps = self._found.steps if self._found else ()
+            steps = self._tried[self._way].found.steps if inputs.people else ()
             mode = Watched(self._names, self._book, inputs.people, steps, again, whole=self.exact_sums)
             mode.__enter__()  # type: ignore[no-untyped-call]
         self._modes.append(mode)
@@ -297,7 +328,8 @@ class Clipper:
         mode = self._modes.pop()
         if mode is not None:
             mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-            self._outputs.append(tensors(out))
+            if out is not None:  # nothing comes out of a pass that failed either
+                self._keep_outputs(said(out), Inputs.of(args, kwargs), mode.made)
             if changed_state(self._numbers, random_state(self._devices)):
                 raise draws_random_numbers()
             for name, x in kept(model):
@@ -305,29 +337,61 @@ class Clipper:
                 if before is None or before._version != version or (before is not x and not torch.equal(before, x)):
                     raise keeps_something(name, restored=False)
 
+    def _keep_outputs(self, outputs: list[Tensor], inputs: Inputs, made: tuple[Step, ...]) -> None:
+        """Keep where gradients reach what came out, and whose it is.
+
+        Not the tensors: what came out may be the largest of all, and is let go as early as in any training.
+        """
+        people = self._people
+        if not people:
+            return
+        if len(outputs) != len(self._tried[self._way].found.outputs):
+            # The model was called in another way that `_circumstances` do not tell, as by an attribute.
+            steps = self._probe(inputs)
+            self._check_at_full_size(inputs)
+            if steps != made:
+                raise mixes_people("what comes out")
+        found = self._tried[self._way].found
+        if len(outputs) != len(found.outputs):
+            raise mixes_people("what comes out")
+        for x, owner in zip(outputs, found.outputs, strict=True):
+            if owner is not None and not owner.fits(x, people):
+                raise mixes_people("what comes out")
+            if owner is not None and x.requires_grad:
+                self._outputs.append((get_gradient_edge(x), owner))
+
     def _look(self, inputs: Inputs) -> None:
         """Probe the model where it was not, or in other circumstances, or with fewer rows."""
         if not inputs.people:
             return
-        now = self._circumstances(inputs)
-        if self._found is None or not self._found.settled or now != self._probed_in:
+        self._way = self._circumstances(inputs)
+        if self._way not in self._tried or not self._tried[self._way].found.settled:
             self._probe(inputs)
-            if now != self._probed_in:
-                self._largest = 0
-            self._probed_in = now
-        if inputs.people > max(self._largest, 1) and self._found is not None:
-            self._busy = True
-            try:
-                check_at_full_size(self.model, self._found, inputs)
-            finally:
-                self._busy = False
-            self._largest = inputs.people
+        if inputs.people > max(self._tried[self._way].largest, 1):
+            self._check_at_full_size(inputs)
+
+    def _check_at_full_size(self, inputs: Inputs) -> None:
+        """Check the model with all rows; where more or fewer tensors come out than in the probe, it is made again."""
+        if not self._is_checked_at_full_size(inputs):
+            self._probe(inputs)
+            if not self._is_checked_at_full_size(inputs):
+                raise mixes_people("what comes out")
+        self._tried[self._way].largest = inputs.people
+
+    def _is_checked_at_full_size(self, inputs: Inputs) -> bool:
+        self._busy = True
+        try:
+            return is_checked_at_full_size(self.model, self._tried[self._way].found, inputs)
+        finally:
+            self._busy = False
 
     def _circumstances(self, inputs: Inputs) -> tuple[object, ...]:
-        """Return on what, beside the data, it may depend what a model does."""
+        """Return on what, beside the data, it may depend what a model does: flags in the call, for one."""
         given = tensors(inputs.args, inputs.kwargs)
+        named = (*((str(place), x) for place, x in enumerate(inputs.args)), *inputs.kwargs.items())
         kinds = sorted({x.device.type for x in (*given, *self.parameters.values())})
         return (
+            tuple((name, x if x is None or isinstance(x, bool) else type(x)) for name, x in named),
             tuple(part.training for part in self.model.modules()),
             tuple(x.dtype for x in (*given, *self.parameters.values())),
             tuple((kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in kinds),
@@ -336,7 +400,7 @@ class Clipper:
     def _refuse_others(self) -> None:
         """Refuse parameters that became trainable after the clipper was made."""
         for name, (p, _) in self._kept.items():
-            if p.requires_grad and id(p) not in self._names:
+            if p.requires_grad and p.numel() and id(p) not in self._names:
                 raise NotAllowed(
                     f"the parameter {name!r} became trainable after the model was attached.",
                     why="its gradients are not clipped.",
@@ -353,10 +417,13 @@ class Clipper:
     def _probe(self, inputs: Inputs) -> tuple[Step, ...]:
         self._busy = True
         try:
-            self._found = probe(self.model, self._names, inputs)
+            found = probe(self.model, self._names, inputs)
         finally:
             self._busy = False
-        return self._found.steps
+        before = self._tried.get(self._way)
+        alike = before is not None and len(before.found.outputs) == len(found.outputs)
+        self._tried[self._way] = Tried(found, before.largest if before is not None and alike else 0)
+        return found.steps
 
     def _forget(self) -> None:
         self._book, self._people, self._outputs = Book(), None, []
@@ -373,10 +440,11 @@ class Clipper:
             )
         if not losses.requires_grad:
             raise InvalidArgument("losses have no gradient.", do="compute them with gradients enabled.")
-        if not self._checked_losses and len(losses) > 1:
-            self._check_losses(losses)
-        self._outputs = []  # what came out may be the largest tensor of all
-        self._book.collect(losses, self.parameters)
+        graph = (self._way, graph_of(losses, [edge for edge, _ in self._outputs]))
+        if len(losses) > self._checked.get(graph, 1):
+            self._check_losses(losses, graph)
+        self._outputs = []
+        self._book.collect(losses, {name: self.parameters[name] for name in self._names.values()})
         found = self._book.finish()
         if not found:
             raise InvalidArgument(
@@ -385,31 +453,33 @@ class Clipper:
         with torch.no_grad():
             return {name: combine(pieces) for name, pieces in found.items()}
 
-    def _check_losses(self, losses: Tensor) -> None:
-        """Refuse losses that see several people's outputs."""
-        owners = self._found.outputs if self._found else ()
-        owned = [
-            (x, owner)
-            for outputs in self._outputs
-            for x, owner in zip(outputs, owners, strict=False)
-            if owner is not None and x.requires_grad
-        ]
-        for person in (0, len(losses) - 1) if owned else ():
-            wanted = [x for x, _ in owned]
-            found = torch.autograd.grad(losses[person], wanted, retain_graph=True, materialize_grads=True)
-            for gradient, (_, owner) in zip(found, owned, strict=True):
-                # 0 times somebody's infinite derivative is NaN, which says nothing about a dependence.
-                rows = owner.split(gradient, len(losses)).flatten(1)
-                few = max(1, COMPARED // max(1, rows.shape[1]))
-                moved = torch.cat([some.nan_to_num(nan=0.0).any(1) for some in rows.split(few)])
-                moved[person] = False
-                if bool(moved.any()):
-                    raise NotAllowed(
-                        "a person's loss depends on what the model says of others.",
-                        why="that person's data would move other people's gradients.",
-                        do='compute each loss from its own row, as with reduction="none".',
-                    )
-        self._checked_losses = True
+    def _check_losses(self, losses: Tensor, graph: Graph) -> None:
+        """Refuse losses that see several people, by those of the first and the last whose loss says something."""
+        telling = ((losses != 0) & losses.isfinite()).nonzero().flatten().tolist() or range(len(losses))
+        own = []
+        for person in sorted({telling[0], telling[-1]}):
+            reached = self._reached(losses, person)
+            own.append(bool(reached[person]))
+            reached[person] = False
+            if bool(reached.any()):
+                raise NotAllowed(
+                    "a person's loss depends on what the model says of others.",
+                    why="that person's data would move other people's gradients.",
+                    do='compute each loss from its own row, as with reduction="none".',
+                )
+        if len(own) > 1 and all(own):  # else there was too little to see, and the next losses are checked too
+            self._checked[graph] = len(losses)
+
+    def _reached(self, losses: Tensor, person: int) -> Tensor:
+        """Return whom the gradient of one person's loss reaches: at the model's outputs and inside, at junctions."""
+        reached = torch.zeros(len(losses), dtype=torch.bool, device="cpu")
+
+        def hear(gradient: Tensor, owner: Owner) -> None:
+            if owner is not None:
+                reached.logical_or_(whose(gradient, owner, len(losses)))
+
+        self._book.overhear(losses[person], self._outputs, hear)
+        return reached
 
     @torch.no_grad()
     def _add(self, pieces: Mapping[str, Piece], people: int) -> None:
@@ -455,11 +525,9 @@ class Clipper:
                 sums[place] = piece.summed(each, masked=True)
         found: dict[str, Tensor] = {}
         for (names, _), total in zip(groups, sums, strict=True):
-            if len(names) == 1:
-                found[names[0]] = total
-                continue
-            parts = total.split([self.parameters[name].numel() for name in names])
-            found |= {name: part.view(self.parameters[name].shape) for name, part in zip(names, parts, strict=True)}
+            shapes = [self.parameters[name].shape for name in names]
+            parts = total.split([shape.numel() for shape in shapes]) if names[1:] else [total]
+            found |= {name: part.view(shape) for name, part, shape in zip(names, parts, shapes, strict=True)}
         self._totals.add(found)
 
     def _slack(self, pieces: Mapping[str, Piece], whole: Tensor) -> Tensor | float:
@@ -479,8 +547,9 @@ class Clipper:
             found = room / (norms + STABILITY)
         else:
             found = torch.clamp(room / norms, max=most)
-        found = torch.where(torch.isfinite(norms) & torch.isfinite(found), found * SAFETY, torch.zeros_like(found))
-        return found.clamp_min(0)
+        least = 0.0 if self.exact_sums else LEAST_FACTOR
+        fits = torch.isfinite(norms) & torch.isfinite(found) & (found > least)
+        return torch.where(fits, found * SAFETY, torch.zeros_like(found))
 
     def _allowed(self) -> dict[str, float]:
         """Return how long contributions may be, of each parameter and ("") of all: in fine steps where sums are exact.

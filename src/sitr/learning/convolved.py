@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import kernels
-from .pieces import SHORT, SMALLEST, Kept, Permuted, Piece, gamma, is_short, left_out, scaled
+from .pieces import HIDDEN, SHORT, SMALLEST, Kept, Permuted, Piece, as_squares, gamma, is_short, left_out, scaled
 
 Sizes = tuple[int, ...]
 
@@ -62,10 +62,11 @@ class Convolved:
     def spread(self) -> Tensor:
         """Σ_t |a_t| |g_t| over positions, a_t being a patch: no partial sum of the product is larger."""
         pixels = torch.linalg.vector_norm(self.images, dim=1, keepdim=True, dtype=torch.float32).square_()
-        patches = self._windowed(self._padded(pixels))[:, 0]
-        g = torch.linalg.vector_norm(self.outputs, dim=1, dtype=torch.float32)
-        found: Tensor = (patches.sqrt() * g).sum((1, 2), dtype=torch.float64)
-        return found * (1 + SHORT) + SMALLEST
+        patches = self._windowed(self._padded(pixels))[:, 0] + self._columns * self._places * kernels.PADDING
+        g = torch.linalg.vector_norm(self.outputs, dim=1, dtype=torch.float32).square_()
+        lengths = patches.sqrt_() * (g + self.outputs.shape[1] * kernels.PADDING).sqrt_()
+        found: Tensor = lengths.sum((1, 2), dtype=torch.float64) * (1 + SHORT)
+        return found + HIDDEN * self._positions
 
     def _padded(self, images: Tensor) -> Tensor:
         down, right = self.padding
@@ -88,14 +89,18 @@ class Convolved:
 
     def bound(self) -> Tensor:  # noqa: D102
         squares, spread = kernels.conv_norms(self.images, self.outputs, groups=self.groups, **self._window)
-        short = SHORT if is_short(self.images, tf32=torch.backends.cudnn.allow_tf32) else TRANSFORMED
+        short = SHORT if is_short(self.images, tf32=kernels.takes_tf32("conv")) else TRANSFORMED
         if spread is None:
-            found, spread = squares.sqrt(), self.spread
+            found, spread = (squares + SMALLEST * self.shape.numel()).sqrt(), self.spread
         else:
-            terms = self._columns * math.prod(self.kernel) + self.outputs.shape[1] // self.groups
-            spread = spread * (1 + 2 * short + 2 * gamma(terms + 64)) + SMALLEST
-            found = (squares.clamp_min(0) + gamma(terms + 64) * spread.square()).sqrt()
+            terms = self._columns * self._places + self.outputs.shape[1] // self.groups
+            spread = spread * (1 + 2 * short + 2 * gamma(terms + 64)) + HIDDEN * self._positions
+            found = (as_squares(squares) + gamma(terms + 64) * spread.square()).sqrt()
         return found * (1 + gamma(64)) + (gamma(self._positions + 64) + short) * spread
+
+    @property
+    def _places(self) -> int:
+        return math.prod(self.kernel)
 
     @property
     def _positions(self) -> int:
@@ -137,7 +142,7 @@ class Convolved:
             of_pixel * self.dilation[1],
             1,
         )
-        return padded.as_strided(sizes, strides).reshape(people, self._positions, math.prod(self.kernel), channels)
+        return padded.as_strided(sizes, strides).reshape(people, self._positions, self._places, channels)
 
     def dense(self) -> Tensor:  # noqa: D102
         seen = self._patches(self.images).unflatten(3, (self.groups, -1))

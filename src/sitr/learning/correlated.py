@@ -297,7 +297,7 @@ class Stream(Iterator[Vector]):
 
 
 def _largest(whole: Vector) -> int:
-    return max(int(whole.max()), -int(whole.min()))
+    return 0 if 0 in whole.shape else max(int(whole.max()), -int(whole.min()))  # shards may have no rows of a weight
 
 
 def _least_error(bands: int, steps: int) -> Floats:

@@ -101,7 +101,8 @@ class PeoplesExamples(Examples):
                 do="number people from 0 to n - 1.",
             )
         self._each, self._source = _validate.integer("each", each, 1, MOST_EACH), source
-        self._data = (data, torch.from_numpy(owners.astype(np.int64)))
+        examples = data.tensors if isinstance(data, TensorDataset) else data
+        self._data = (examples, torch.from_numpy(owners.astype(np.int64)))
         self._sorted = np.argsort(owners, kind="stable")
         self._counts = np.bincount(owners.astype(np.int64), minlength=n)
         self._ends = np.cumsum(self._counts)

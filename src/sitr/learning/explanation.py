@@ -130,6 +130,10 @@ def run_explained(run: Run) -> str:
     else:
         told.append(f"Ledger   {run.account.explain()}: {price(run.plan.event, run.plan.delta)} before the first step.")
         told += [f"         {IN_MEMORY}"] if run.account.ledger.in_memory else []
+        told.append(
+            f"         The budget protects each {run.account.unit}, and each of the n = {run.plan.n:,} stands for one. "
+            "Where one has several examples, pass people=... to run.steps."
+        )
     if run.checkpoint is not None:
         again = run.plan.event_between(0, min(run.every, run.plan.steps))
         told.append(

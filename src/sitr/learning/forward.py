@@ -8,15 +8,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.overrides import TorchFunctionMode
 
 from ..errors import NotAllowed
+from .ownership import Owned, Owner
 from .pieces import Applied, Kept, Permuted, Piece
 from .rules import COMPOSITES, PRODUCTS, RULES
 from .rules.expansion import expanded, quiet
 from .watch import NESTED, Call, Function, Step, Token, name_of, replaced, tensors
 
 Receive = Callable[[Tensor], list[tuple[Tensor, Piece]]]
+Listener = Callable[[Tensor, Owner], None]
 
 
 class Tap(torch.autograd.Function):
@@ -51,6 +54,7 @@ class Book:
         self.transposed: dict[int, Tensor] = {}  # by the id of a transposed matrix, what it was made of
         self.expanded: list[tuple[Tensor, Tensor]] = []  # what is like a parameter; a leaf of a copy for each person
         self.muted = True  # heard only in Clipper.backward
+        self.listener: Listener | None = None  # is told what passes a junction while that is muted
         self._anchors: dict[torch.device, Tensor] = {}
         self._held: list[Tensor] = []
 
@@ -94,6 +98,22 @@ class Book:
         for (like, _), gradient in zip(self.expanded, found, strict=False):
             if gradient is not None:
                 self.pieces.append((like, Kept(gradient)))
+
+    def overhear(self, loss: Tensor, ends: list[tuple[GradientEdge, Owned]], listener: Listener) -> None:
+        """Tell a listener all gradients of one person's loss, and whose they are, at `ends` and at junctions.
+
+        Junctions tell it as the gradient passes: all of their gradients at once might not fit into memory.
+        """
+        ends = [*ends, *((get_gradient_edge(leaf), Owned(0)) for _, leaf in self.expanded)]
+        wanted = [*(edge for edge, _ in ends), *map(get_gradient_edge, self._anchors.values())]
+        self.listener = listener
+        try:
+            found = torch.autograd.grad(loss, wanted, retain_graph=True, allow_unused=True)
+        finally:
+            self.listener = None
+        for gradient, (_, owner) in zip(found, ends, strict=False):
+            if gradient is not None:
+                listener(gradient, owner)
 
     def finish(self) -> dict[str, list[Piece]]:
         """Return the pieces by parameter, those of tensors made of parameters taken back to them."""
@@ -159,6 +179,11 @@ class Watched(TorchFunctionMode):
         self._probe, self._place, self._probed = probe, 0, False
         self._made: dict[int, Token] = {}
         self._uses: Counter[str | None] = Counter()
+
+    @property
+    def made(self) -> tuple[Step, ...]:
+        """The steps that this pass has made."""
+        return self.steps[: self._place]
 
     def __torch_function__(self, func: Function, types: object, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -258,6 +283,8 @@ class Watched(TorchFunctionMode):
     def _receive(self, step: Step, saved: list[tuple[Tensor, int]], receive: Receive, gradient: Tensor) -> bool:
         """Take a gradient, and say whether it was wanted."""
         if self.book.muted:
+            if self.book.listener is not None:
+                self.book.listener(gradient, step.results[0] if step.results else None)
             return False
         if any(x._version != version for x, version in saved):
             raise NotAllowed(

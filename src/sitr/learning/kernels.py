@@ -33,6 +33,7 @@ FOLDED = 64  # channels: with fewer, a tile holds several places of the kernel, 
 CHUNK = 32  # channels that are multiplied at a time in a Gram, of 32 bits
 GRAM_TILE = 128  # positions of its largest tile
 PROGRAMS = 1024  # that a GPU is given at least, where there is as much to do
+PADDING = 2.0**-88  # for each number, in squares of lengths from diagonals: what vanishes beside it is harmless
 LENGTH = 8192  # products that one program adds: it may not depend on the batch, or a norm would
 
 
@@ -76,12 +77,20 @@ def available(tensor: Tensor) -> bool:
     return triton is not None and tensor.is_cuda and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
 
 
+def takes_tf32(operation: str) -> bool:
+    """Say whether a GPU may multiply numbers of 32 bits with 11 digits, in a "matmul" or a "conv".
+
+    `allow_tf32` does not answer where precision was said in the newer way.
+    """
+    return torch._C._get_fp32_precision_getter("cuda", operation) == "tf32"
+
+
 def conv_norms(
     a: Tensor, g: Tensor, *, kernel: Sequence[int], stride: Any, padding: Any, dilation: Any, groups: int
 ) -> tuple[Tensor, Tensor | None]:
     """Return the squared norm of each sample's gradient of a convolution's weight.
 
-    In 32-bit types the products are TF32 where `torch.backends.cudnn.allow_tf32` says so, as those of the ordinary
+    In 32-bit types the products are TF32 where `takes_tf32` says so, as those of the ordinary
     weight gradient are.
 
     Args:
@@ -94,7 +103,7 @@ def conv_norms(
         groups: Of channels.
 
     Returns:
-        (B,) in 64 bits; and Σ_t |A_t| |g_t| over positions, where Grams have it in their diagonals.
+        (B,) in 64 bits; and Σ_t |A_t| |g_t| over positions, padded, where Grams have it in their diagonals.
     """
     if a.dim() == 3:
         a, g = a.unsqueeze(2), g.unsqueeze(2)
@@ -114,7 +123,7 @@ def conv_norms(
         # channels in Grams, positions in products. Only of 16 bits do tensor cores take either way.
         last = grams or a.dtype.itemsize == 2
         a, g = (t.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format) for t in (a, g))
-    precision = _precision(a, g, tf32=torch.backends.cudnn.allow_tf32)
+    precision = _precision(a, g, tf32=takes_tf32("conv"))
     if grams:
         return _grams(a, g.flatten(2), window, groups, precision)
     return _products(a, g.flatten(2), window, groups, precision), None
@@ -131,20 +140,20 @@ def conv_gradients(a: Tensor, g: Tensor, *, kernel: Sequence[int], stride: Any, 
         if a.shape[1] >= FOLDED:  # as in `conv_norms`
             layout = torch.channels_last if a.dtype.itemsize == 2 else torch.contiguous_format
             a, g = (t.contiguous(memory_format=layout) for t in (a, g))
-        precision = _precision(a, g, tf32=torch.backends.cudnn.allow_tf32)
+        precision = _precision(a, g, tf32=takes_tf32("conv"))
         _products(a, g.flatten(2), window, 1, precision, found)
     return found.view(*found.shape[:2], *window.kernel, found.shape[3])
 
 
 def linear_norms(a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the squared norm of each sample's gradient of a matrix, by Grams, and Σ_t |a_t| |g_t|, in 64 bits.
+    """Return the squared norm of each sample's gradient of a matrix, by Grams, and Σ_t |a_t| |g_t|, padded, in 64 bits.
 
     Args:
         a: Inputs, (B, T, d), with the last dimension contiguous.
         g: Gradients of the outputs, (B, T, p), likewise.
     """
     window = Window((1, 1), (1, 1), (0, 0), (1, 1), a.shape[1])
-    precision = _precision(a, g, tf32=torch.backends.cuda.matmul.allow_tf32)
+    precision = _precision(a, g, tf32=takes_tf32("matmul"))
     return _grams(a.transpose(1, 2).unsqueeze(2), g.transpose(1, 2), window, 1, precision)
 
 
@@ -287,7 +296,7 @@ def conv_sums(
             each,
             FOLD=fold,
             ROWS=a.stride(1) == 1,
-            PRECISION=_precision(a, g, tf32=torch.backends.cudnn.allow_tf32),
+            PRECISION=_precision(a, g, tf32=takes_tf32("conv")),
             BLOCK_T=cut.t,
             BLOCK_C=cut.c,
             BLOCK_P=cut.p,
@@ -351,6 +360,7 @@ def _grams(a: Tensor, g: Tensor, window: Window, groups: int, precision: str) ->
         parts[0].numel(),
         ROWS=a.stride(1) == 1,
         PRECISION=precision,
+        PAD=PADDING,
         BLOCK_T=block,
         BLOCK_C=CHUNK if a.dtype.itemsize == 4 else 2 * CHUNK,
         num_warps=8 if block > 64 else 4,
@@ -466,12 +476,12 @@ def _sums_kernel(  # type: ignore[no-untyped-def]
 @_jit
 def _grams_kernel(  # type: ignore[no-untyped-def]
     a, g, out, H, W, WO, T, KW, KS, SH, SW, PH, PW, DH, DW, AB, AC, AH, AW, GB, GC, GT, C, P, PAIRS, HALF,
-    ROWS: tl.constexpr, PRECISION: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr,
+    ROWS: tl.constexpr, PRECISION: tl.constexpr, PAD: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """One tile of the Gram of patches and the same tile of that of gradients, multiplied and summed.
 
     Both are symmetric: a tile off the diagonal counts twice. The second half of what is written are the lengths of
-    positions, the roots of diagonals, multiplied and summed.
+    positions, the roots of padded diagonals, multiplied and summed.
     """
     sample, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
     group, pair = tile // PAIRS, tile % PAIRS
@@ -501,8 +511,9 @@ def _grams_kernel(  # type: ignore[no-untyped-def]
     tl.store(at, tl.where(on_diagonal, total, 2 * total))
     place = tl.arange(0, BLOCK_T)
     equal = place[:, None] == place[None, :]
-    squares = tl.sum(tl.where(equal, of_a, 0.0), 1) * tl.sum(tl.where(equal, of_g, 0.0), 1)
-    lengths = tl.sum(tl.sqrt(tl.maximum(squares, 0.0)))
+    lengths_a = tl.sqrt(tl.sum(tl.where(equal, of_a, 0.0), 1) + C * KS * PAD)
+    lengths_g = tl.sqrt(tl.sum(tl.where(equal, of_g, 0.0), 1) + P * PAD)
+    lengths = tl.sum(lengths_a * lengths_g)
     tl.store(at + HALF, tl.where(on_diagonal, lengths, 0.0))
 
 

@@ -196,14 +196,16 @@ class StepNoise:
         variance = discrete_variance(self.plan.beside_multiplier, Fraction(CELLS))
         return (cells + int(discrete_gaussian(variance, 1, self.source)[0])) / CELLS
 
-    def next_norm(self, norm: float, people: int, under: int) -> float:
+    def next_norm(self, norm: float, balance: int) -> float:
         """Return the next bound: lower, where more gradients than the quantile lie under it (Andrew et al. 2021).
 
-        Each example of the step counts +1 where it is under the bound, else -1, so an empty draw says one half.
+        Args:
+            norm: The bound.
+            balance: Each example of the step counts +1 where it is under the bound, -1 where it is over it, and nothing
+                where its gradient is not finite, as if it were not there. So an empty draw says one half.
         """
         assert self.plan.quantile is not None
-        balance = self.on_number(CELLS * (2 * under - people))
-        share = (1 + balance / self.plan.batch) / 2
+        share = (1 + self.on_number(CELLS * balance) / self.plan.batch) / 2
         return min(max(norm * math.exp(-QUANTILE_RATE * (share - self.plan.quantile)), LEAST_NORM), MOST_NORM)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -17,11 +16,13 @@ class Owned:
         minor: People change fastest along it (row t·people + i is person i's), as in a flattened time-major tensor;
             else each person's rows lie together.
         several: People have more than one entry each.
+        assumed: That each person's rows lie together was not seen, as nobody's data moved any; gradients must show it.
     """
 
     dim: int
     minor: bool = False
     several: bool = False
+    assumed: bool = field(default=False, compare=False, repr=False)
 
     def split(self, x: Tensor, people: int) -> Tensor:
         """Return x with people in front, then all its dimensions, `dim` with one person's entries only.
@@ -57,54 +58,97 @@ class Entangled(Exception):
     """A tensor whose parts cannot be told apart by person."""
 
 
-def find_owner(fewer: Tensor, base: Tensor, changed: Sequence[Tensor]) -> Owner:
-    """Find which rows of a tensor belong to whom from probes of the model.
+class Untold(Entangled):
+    """A tensor that nobody's data move, of which several parts belong to each person: which ones, nothing shows."""
+
+
+class Probed:
+    """One tensor in the runs of a probe: its shape with one person less, and where each person's change moved it.
 
     The dimension of people is the one that grows with their number, whatever its size: shapes of a single run are never
     believed, since a sequence may be as long as the batch. Then each person's change must move that person's rows only.
+    Of a run that is compared nothing is held but where it moved along that dimension.
 
     Args:
         fewer: The tensor in a run with one person less.
         base: In the run that the others are compared with.
-        changed: For each person, in a run where only that person's input is another.
-
-    Raises:
-        Entangled: No such split exists.
 
     Example:
         >>> import torch
         >>> x = torch.zeros(2, 3)
-        >>> find_owner(x[:1], x, [x + torch.tensor([[1.0], [0.0]]), x + torch.tensor([[0.0], [1.0]])])
+        >>> probed = Probed(x[:1], x)
+        >>> probed.compare(x + torch.tensor([[1.0], [0.0]]))
+        >>> probed.compare(x + torch.tensor([[0.0], [1.0]]))
+        >>> probed.owner()
         Owned(dim=0, minor=False, several=False)
     """
-    people = len(changed)
-    if fewer.dim() != base.dim() or any(run.shape != base.shape for run in changed):
-        raise Entangled
-    moved = [differs(base, run) for run in changed]
-    growing = [dim for dim in range(base.dim()) if fewer.shape[dim] != base.shape[dim]]
-    if not growing:
-        if any(bool(m.any()) for m in moved):
+
+    def __init__(self, fewer: Tensor, base: Tensor) -> None:
+        self._base, self._fewer = base, fewer.shape
+        self._moved: list[Tensor] = []
+        self._alike = fewer.dim() == base.dim()
+        sizes = zip(fewer.shape, base.shape, strict=False)
+        self._growing = [dim for dim, (small, large) in enumerate(sizes) if small != large]
+
+    def compare(self, changed: Tensor) -> None:
+        """See the run in which the input of one person, the next one, is another."""
+        self._alike = self._alike and changed.shape == self._base.shape
+        if self._alike:
+            still = tuple(dim for dim in range(changed.dim()) if dim not in self._growing)
+            moved = differs(self._base, changed)
+            self._moved.append(moved.any(dim=still) if still else moved)
+
+    def owner(self) -> Owner:
+        """Return whose rows are whose.
+
+        Raises:
+            Entangled: No split of the tensor fits what was seen; `Untold`, if nothing was.
+        """
+        if not self._alike or len(self._growing) > 1:
             raise Entangled
-        return SHARED
-    if len(growing) > 1 or fewer.shape[growing[0]] * people != base.shape[growing[0]] * (people - 1):
-        raise Entangled
-    several = base.shape[growing[0]] > people
-    owners = [Owned(growing[0], several=several)]
-    if several:
-        if not any(bool(m.any()) for m in moved):
-            raise Entangled  # which of two arrangements it is cannot be seen
-        owners.append(Owned(growing[0], minor=True, several=True))
-    fitting = [owner for owner in owners if all(confined(owner, m, person, people) for person, m in enumerate(moved))]
-    if len(fitting) != 1:
-        raise Entangled
-    return fitting[0]
+        somewhere = any(bool(moved.any()) for moved in self._moved)
+        if not self._growing:
+            if somewhere:
+                raise Entangled
+            return SHARED
+        (dim,), people = self._growing, len(self._moved)
+        size = self._base.shape[dim]
+        if self._fewer[dim] * people != size * (people - 1):
+            raise Entangled
+        if size > people and not somewhere:
+            return self._assumed(dim)
+        owners = [Owned(dim, several=size > people)]
+        if size > people:
+            owners.append(Owned(dim, minor=True, several=True))
+        fitting = [owner for owner in owners if self._is_confined(owner)]
+        if len(fitting) != 1:
+            raise Entangled
+        return fitting[0]
 
+    def shows(self, owner: Owned, person: int) -> bool:
+        """Say whether a person's change moved something of that person's own."""
+        return bool(self._by_person(owner, person)[person])
 
-def confined(owner: Owned, moved: Tensor, person: int, people: int) -> bool:
-    """Say whether only one person's rows moved."""
-    others = owner.split(moved, people).flatten(1).any(1)
-    others[person] = False
-    return not bool(others.any())
+    def _assumed(self, dim: int) -> Owned:
+        """Return the arrangement of `Views`, if what all people have in it is the same."""
+        owner = Owned(dim, several=True, assumed=True)
+        rows = owner.split(self._base, len(self._moved))
+        if bool(differs(rows, rows[:1]).any()):
+            raise Untold
+        return owner
+
+    def _is_confined(self, owner: Owned) -> bool:
+        """Say whether each person's change moved only that person's rows."""
+        for person in range(len(self._moved)):
+            rows = self._by_person(owner, person)
+            rows[person] = False
+            if bool(rows.any()):
+                return False
+        return True
+
+    def _by_person(self, owner: Owned, person: int) -> Tensor:
+        """Whose rows one person's change moved."""
+        return replace(owner, dim=0).split(self._moved[person], len(self._moved)).flatten(1).any(1)
 
 
 def differs(x: Tensor, y: Tensor) -> Tensor:

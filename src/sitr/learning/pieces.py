@@ -7,11 +7,11 @@ was computed: the same rounded numbers enter the bound and the sum (THEORY 7.3, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -24,7 +24,10 @@ SUM_BITS = 42  # the clipping bound in fine steps: a person's contribution is a 
 SPREAD_BITS = 4  # a person's product may be cancelled by so many bits
 PEOPLE_AT_ONCE = 2 ** (53 - SUM_BITS - SPREAD_BITS)  # so that float64 adds their whole numbers without rounding
 FEW_POSITIONS = 16  # up to here one product in float64 costs less than rounding each person's gradient
-SMALLEST = 1e-30  # what underflow may hide of a square
+LOST = 2.0**-126  # a number of 32 bits that is smaller has fewer digits, or is taken for 0
+WIDE_PADDING = 2.0**-960  # as `kernels.PADDING`, of 64 bits, in which what is under 2^-1022 vanishes (decision 0031)
+SMALLEST = 1e-30  # what underflow may hide of a square,
+HIDDEN = 2.0**-52  # and of Grams: as if the spread were so much more for each position
 SHORT = 2.0**-8  # rounding of a product whose factors have 8 or 11 bits, those of its norm another way than of its sum
 READING = 10.0  # multiplications in the time of writing and reading a number of a kept gradient (measured: 0031),
 READING_ON_GPU = 700.0  # and on a GPU,
@@ -32,6 +35,7 @@ UNALIGNED = 4.0  # where products take so much longer if rows are no whole words
 HEAVIEST = 4.0  # a kept gradient holds at most so many times what the Gram matrices are made of
 BLOCK = 64  # squares that are added in float32
 CACHED = 1 << 18  # numbers that stay in a cache while they are rounded and added
+LONG = 1 << 15  # numbers of one person from which on people are added one by one
 GRAMS = 1 << 26  # numbers in the Gram matrices that are made at once
 
 
@@ -103,6 +107,14 @@ def norms(x: Tensor) -> Tensor:
     return joined * (1 + gamma(BLOCK / 2 + 4)) + hidden
 
 
+def as_squares(sums: Tensor) -> Tensor:
+    """Return sums that are squares but for rounding: 0 for less, and inf wherever a term overflowed, also downwards.
+
+    Terms have signs. One of -inf is no small square, and whoever has it needs the factor 0.
+    """
+    return torch.where(sums.isfinite(), sums.clamp_min(0), math.inf)
+
+
 def usable(factors: Tensor, x: Tensor) -> Tensor:
     """Return x with nothing of people whose factor is 0, since 0·inf is not 0."""
     return x if bool(factors.all()) else left_out(factors, x)
@@ -129,14 +141,37 @@ def multiplied(left: Tensor, right: Tensor) -> Tensor:
 
 
 @contextmanager
-def whole_products() -> Iterator[None]:
-    """Multiply matrices with all 24 bits, also on a GPU that may take 11."""
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+def whole_products(*backends: str) -> Iterator[None]:
+    """Multiply numbers of 32 bits with all 24 digits, also on a GPU that may take 11, and on a CPU that may take 8.
+
+    What says nothing follows its parent: an operation its backend, a backend the root. So a backend is told, and of its
+    operations those that say otherwise, and each has its own word again afterwards. The older settings (`allow_tf32`,
+    `set_float32_matmul_precision`) are not touched, as they could not be put back; `allow_tf32` may refuse to be read
+    meanwhile, on a GPU.
+
+    Args:
+        backends: "mkldnn" (a CPU) and "cuda"; both where nothing is said, if a GPU is in use.
+    """
+    read, tell = torch._C._get_fp32_precision_getter, torch._C._set_fp32_precision_setter
+    chosen = backends or (("mkldnn", "cuda") if torch.cuda.is_initialized() else ("mkldnn",))
+    before: list[tuple[str, str, str]] = []
     try:
+        for backend in chosen:
+            if read(backend, "all") != "ieee":
+                root = read("generic", "all")
+                tell("generic", "all", "ieee")  # for a moment: who follows says so too
+                own = read(backend, "all")
+                tell("generic", "all", root)
+                before.append((backend, "all", "none" if own == "ieee" else own))
+                tell(backend, "all", "ieee")
+            for operation in ("matmul", "conv", "rnn"):
+                if (own := read(backend, operation)) != "ieee":
+                    before.append((backend, operation, own))
+                    tell(backend, operation, "ieee")
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+        for backend, operation, own in before:
+            tell(backend, operation, own)
 
 
 def is_short(x: Tensor, *, tf32: bool) -> bool:
@@ -160,7 +195,7 @@ class Kept:
         return math.sqrt(self.gradients[0].numel()) / 2
 
     def add(self, total: Tensor, factors: Tensor) -> None:  # noqa: D102
-        add_scaled(total, self.gradients, factors)
+        add_scaled(total, [(self.gradients, factors)])
 
     def masks(self) -> bool:  # noqa: D102
         return kernels.available(self.gradients)
@@ -183,21 +218,44 @@ class Kept:
         return self.gradients.numel()
 
 
-def add_scaled(total: Tensor, gradients: Tensor, factors: Tensor) -> None:
-    """Add Σ factor·gradient over people, each rounded to whole numbers first."""
-    flat = in_single(usable(factors, gradients)).reshape(len(factors), -1)
-    scale = factors.to(flat.dtype)[:, None]
-    step = min(PEOPLE_AT_ONCE, max(1, CACHED // max(1, flat.shape[1])))
-    exact = torch.zeros(flat.shape[1], dtype=torch.float64, device=flat.device)
+def add_scaled(total: Tensor, parts: Iterable[tuple[Tensor, Tensor]]) -> None:
+    """Add Σ factor·gradient over people, each rounded to whole numbers first.
+
+    Args:
+        total: What is added to.
+        parts: Gradients of some people, and a factor for each of them.
+    """
+    exact = torch.zeros(total.numel(), dtype=torch.float64, device=total.device)
     since = 0
-    for start in range(0, len(flat), step):
-        some = slice(start, start + step)
-        exact += (flat[some] * scale[some]).round_().double().sum(0)
-        since += step
-        if since + step > PEOPLE_AT_ONCE or start + step >= len(flat):
-            total += exact.view(total.shape).to(torch.int64)
-            exact.zero_()
-            since = 0
+    for gradients, factors in parts:
+        flat = in_single(usable(factors, gradients)).reshape(len(factors), -1)
+        scale = factors.to(flat.dtype)[:, None]
+        step = 1 if flat.shape[1] >= LONG else min(PEOPLE_AT_ONCE, max(1, CACHED // max(1, flat.shape[1])))
+        for start in range(0, len(flat), step):
+            whole = (flat[start : start + step] * scale[start : start + step]).round_()
+            if since + len(whole) > PEOPLE_AT_ONCE:
+                total += exact.view(total.shape).to(torch.int64)
+                exact.zero_()
+                since = 0
+            exact += whole[0] if len(whole) == 1 else whole.double().sum(0)
+            since += len(whole)
+    total += exact.view(total.shape).to(torch.int64)
+
+
+class Errors(NamedTuple):
+    """How far numbers of a product may be from the truth; `spread` is Σ_t |a_t| |g_t|.
+
+    Attributes:
+        of_grams: Of the squared norm by Grams, in shares of the spread's square.
+        of_product: Of the product that is summed, in shares of the spread.
+        of_diagonals: By how many times the spread may be too small where Grams have it in their diagonals.
+        hidden: What is added to the spread for all that may vanish where both Grams are multiplied.
+    """
+
+    of_grams: float
+    of_product: float
+    of_diagonals: float
+    hidden: float
 
 
 class Product:
@@ -229,12 +287,16 @@ class Product:
 
     @cached_property
     def spread(self) -> Tensor:
-        """Σ_t |a_t| |g_t|: no partial sum of the product is larger."""
+        """Σ_t |a_t| |g_t|: no partial sum of the product is larger.
+
+        Lengths are padded, as by `kernels.PADDING` for each number of 32 bits: squares of small numbers vanish in one
+        Gram, and may be needed beside a large other one. What may vanish is less than the share LOST/PADDING of the
+        spread's square then, far less than what rounding may move (decision 0031).
+        """
         if self.is_fused:
-            return self.grams[1] * self.errors[2] + SMALLEST
-        a: Tensor = torch.linalg.vector_norm(self.inputs, dim=2, dtype=torch.float64)
-        g: Tensor = torch.linalg.vector_norm(self.outputs, dim=2, dtype=torch.float64)
-        return (a * g).sum(1) * (1 + 2.0**-30) + SMALLEST
+            return self.grams[1] * self.errors.of_diagonals + self.errors.hidden
+        a, g = _length(self.inputs), _length(self.outputs)
+        return (a * g).sum(1) * (1 + 2.0**-30) + self.errors.hidden
 
     @property
     def is_fused(self) -> bool:
@@ -243,11 +305,11 @@ class Product:
 
     @property
     def _is_short(self) -> bool:
-        return is_short(self.inputs, tf32=torch.backends.cuda.matmul.allow_tf32)
+        return is_short(self.inputs, tf32=kernels.takes_tf32("matmul"))
 
     @cached_property
     def grams(self) -> tuple[Tensor, Tensor]:
-        """⟨aaᵀ, ggᵀ⟩, and Σ_t |a_t| |g_t| from their diagonals, on a GPU, a few people at a time; both rounded."""
+        """⟨aaᵀ, ggᵀ⟩, and `spread` from their diagonals, on a GPU, a few people at a time; both rounded."""
         if self.inputs.shape[1] % 8 and self._is_short:  # a library is slow at rows that are no whole words
             return kernels.linear_norms(self.inputs.contiguous(), self.outputs.contiguous())
         squares, spreads = [], []
@@ -255,41 +317,41 @@ class Product:
         for a, g in zip(self.inputs.split(people), self.outputs.split(people), strict=True):
             of_a, of_g = _wide_gram(a), _wide_gram(g)
             squares.append(kernels.inner(of_a, of_g))
-            lengths = of_a.diagonal(dim1=1, dim2=2) * of_g.diagonal(dim1=1, dim2=2)
-            spreads.append(lengths.clamp_min_(0).sqrt_().sum(1, dtype=torch.float64))
+            lengths = _padded(of_a.diagonal(dim1=1, dim2=2), self.columns)
+            lengths *= _padded(of_g.diagonal(dim1=1, dim2=2), self.rows)
+            spreads.append(lengths.sum(1, dtype=torch.float64))
         return torch.cat(squares), torch.cat(spreads)
 
     @property
-    def errors(self) -> tuple[float, float, float]:
-        """How far Grams may be off in shares of the spread's square, and the product in shares of the spread.
-
-        Last, by how many times the spread may be too small where Grams have it in their diagonals.
-        """
-        short, terms = SHORT if self._is_short else 0.0, self.rows + self.columns
-        return gamma(terms + 68), gamma(self.inputs.shape[1] + 2) + short, 1 + 2 * short + 2 * gamma(terms + 68)
+    def errors(self) -> Errors:
+        """How far the numbers of this product may be from the truth."""
+        short, terms, positions = SHORT if self._is_short else 0.0, self.rows + self.columns, self.inputs.shape[1]
+        of_diagonals = 1 + 2 * short + 2 * gamma(terms + 68)
+        return Errors(gamma(terms + 68), gamma(positions + 2) + short, of_diagonals, HIDDEN * positions)
 
     def norm(self) -> Tensor:
         """Return an upper bound of the norm of the product of the numbers held, before any rounding of the product."""
         if self.inputs.shape[1] == 1:
             found = self.spread
         elif self.is_fused:
-            found = (self.grams[0].clamp_min(0) + self.errors[0] * self.spread.square()).sqrt()
+            found = (as_squares(self.grams[0]) + self.errors.of_grams * self.spread.square()).sqrt()
         else:
             double = self.inputs.dtype == torch.float64
             error = gamma(self.rows + self.columns + 4) * (2.0**-28 if double else 1.0)
             outputs = self.outputs.double() if double else self.outputs
             squares = _gram(self.inputs).mul_(_gram(outputs)).sum((1, 2), dtype=torch.float64)
-            found = (squares.clamp_min(0) + error * self.spread.square()).sqrt()
+            found = (as_squares(squares) + error * self.spread.square()).sqrt()
         if self.integral:
             # also: no partial sum beyond 2^SPREAD_BITS times the bound
             return torch.maximum(found, self.spread * 2.0**-SPREAD_BITS)
         return found
 
     def rounding(self) -> Tensor | float:
-        """Return how far the float32 product of one person may be from the exact one."""
+        """Return how far the float32 product of one person may be from the exact one: inf where it may overflow."""
         if self.integral:
             return 0.0
-        return self.errors[1] * self.spread
+        fits = self.spread < torch.finfo(self.outputs.dtype).max
+        return torch.where(fits, self.errors.of_product * self.spread, math.inf)
 
     def bound(self) -> Tensor:  # noqa: D102
         return self.norm() + self.rounding()
@@ -307,10 +369,8 @@ class Product:
             self._add_whole(total, (outputs * factors[:, None, None]).round_(), inputs)
             return
         people = max(1, CACHED // (self.rows * self.columns))  # at once
-        for start in range(0, len(factors), people):
-            some = slice(start, start + people)
-            gradients = torch.bmm(outputs[some].transpose(1, 2), inputs[some])
-            add_scaled(total, gradients, factors[some])
+        parts = zip(outputs.split(people), inputs.split(people), factors.split(people), strict=True)
+        add_scaled(total, ((torch.bmm(g.transpose(1, 2), a), each) for g, a, each in parts))
 
     def masks(self) -> bool:  # noqa: D102
         return False
@@ -344,6 +404,17 @@ class Product:
 
 def _gram(x: Tensor) -> Tensor:
     return torch.bmm(x, x.transpose(1, 2))
+
+
+def _length(x: Tensor) -> Tensor:
+    """Return the length of each row, in 64 bits, and padded by what vanishes in numbers of its type."""
+    squares: Tensor = torch.linalg.vector_norm(x, dim=2, dtype=torch.float64).square_()
+    return _padded(squares, x.shape[2], WIDE_PADDING if x.dtype == torch.float64 else kernels.PADDING)
+
+
+def _padded(squares: Tensor, count: int, padding: float = kernels.PADDING) -> Tensor:
+    """Return lengths of so many numbers each, from their squares."""
+    return (squares + count * padding).sqrt_()
 
 
 def _wide_gram(x: Tensor) -> Tensor:
@@ -423,10 +494,14 @@ class Tied:
             inner = torch.bmm(inputs, self.table.gradients.transpose(1, 2))
         cross = (chosen * inner).sum((1, 2), dtype=torch.float64)
         looked_up, applied = self.table.bound(), self.matrix.norm()
-        spread = norms(chosen) * norms(inputs) * looked_up
+        found = norms(chosen)
+        vanished = LOST * (inputs.shape[2] * math.sqrt(chosen[0].numel()) * found + chosen[0].numel())
+        spread = found * norms(inputs) * looked_up
         error = gamma(inputs.shape[2] + 4) + UNIT
-        squares = looked_up.square() + applied.square() + 2 * cross + 2 * error * spread
-        return squares.clamp_min(0).sqrt() + self.matrix.rounding()
+        # The product that is summed is not that of `cross` to the last digit, nor on a GPU to the eleventh.
+        rounding = self.matrix.rounding()
+        off = error * spread + vanished + looked_up * rounding
+        return as_squares(looked_up.square() + applied.square() + 2 * (cross + off)).sqrt() + rounding
 
     def slack(self) -> Tensor | float:  # noqa: D102
         return self.table.slack() + self.matrix.slack()
@@ -570,9 +645,9 @@ def bounds_of(pieces: Sequence[Piece]) -> Tensor:
     found = {id(piece): piece.bound() for piece in pieces if not any(piece is each for each in fused)}
     if fused:
         squares, spreads = (torch.stack(column) for column in zip(*(piece.grams for piece in fused), strict=True))
-        inside, outside, wider = _columns(tuple(piece.errors for piece in fused), spreads.device)
-        spreads = spreads * wider + SMALLEST
-        joint = (squares.clamp_min_(0) + inside * spreads.square()).sqrt_() + outside * spreads
+        errors = Errors(*_columns(tuple(piece.errors for piece in fused), spreads.device))  # type: ignore[arg-type]
+        spreads = spreads * errors.of_diagonals + errors.hidden
+        joint = (as_squares(squares) + errors.of_grams * spreads.square()).sqrt_() + errors.of_product * spreads
         found |= {id(piece): bound for piece, bound in zip(fused, joint.unbind(), strict=True)}
     return torch.stack([found[id(piece)] for piece in pieces])
 
@@ -620,8 +695,10 @@ def combine(pieces: list[Piece]) -> Piece:
         others.append(joined.settle() if not others else joined)
     if len(others) == 1:
         return others[0].settle() if isinstance(others[0], Permuted) else others[0]
-    base, *rest = sorted(others, key=lambda piece: not isinstance(piece, Kept))  # to be added to where it is
+    base, *rest = sorted(others, key=lambda piece: not isinstance(piece, Kept))
     total = base.dense()
+    if isinstance(base, Kept | Permuted):
+        total = total.clone()  # what it keeps is autograd's, which may have given others the same memory
     for other in rest:
         if isinstance(other, Scatter):
             other.add_to(total)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge
 
-from ..errors import InvalidArgument, NotAllowed
-from .ownership import Entangled, Owned, Owner, differs, find_owner
+from ..errors import InvalidArgument, NotAllowed, SitrError
+from . import kernels
+from .forward import Tap
+from .ownership import Entangled, Owned, Owner, Probed, Untold, differs
 from .pieces import whole_products
 from .rules import COMPOSITES
-from .watch import Observer, Sighting, Step, mixes_people, name_of, replaced, steps_of, tensors
+from .watch import Comparison, Observer, Sighting, Step, mixes_people, name_of, replaced, said, tensors, untold
 
 MOST_ROWS = 3
 LOUD = 1e4  # no number in a probe is larger
@@ -24,6 +27,8 @@ FULL_SIZE_TOLERANCE = 1e-3
 SHORT_BACKWARD_TOLERANCE = 0.1
 SHORT_FULL_SIZE_TOLERANCE = 2e-2
 COMPARED = 2**24  # numbers that are compared at once
+Graph = tuple[object, ...]
+Junction = tuple[Step, Owned, int]  # a call, and the owner of one of its results
 
 
 @dataclass(frozen=True)
@@ -34,11 +39,13 @@ class Inputs:
         args: Positional arguments.
         kwargs: Named ones.
         people: How many rows.
+        made_up: Some numbers are nobody's.
     """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     people: int
+    made_up: bool = False
 
     @classmethod
     def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Inputs:
@@ -50,19 +57,23 @@ class Inputs:
             "the model is called with no tensor of people's rows.", do="pass a batch as first argument."
         )
 
-    def _mapped(self, new: Callable[[Tensor], Tensor]) -> Inputs:
+    def _mapped(self, new: Callable[[Tensor], Tensor], *, made_up: bool = True) -> Inputs:
         def rows(x: Tensor) -> Tensor:
             return new(x) if x.dim() and len(x) == self.people else x
 
-        return Inputs.of(*replaced((self.args, self.kwargs), rows))
+        return replace(Inputs.of(*replaced((self.args, self.kwargs), rows)), made_up=made_up)
 
     def first(self, rows: int) -> Inputs:
         """Return the first rows."""
-        return self._mapped(lambda x: x[:rows].detach().clone())
+        return self._mapped(lambda x: x[:rows].detach().clone(), made_up=self.made_up)
 
     def tame(self) -> Inputs:
         """Return rows of moderate numbers: beside a NaN or an infinity no change would be seen."""
-        return self._mapped(lambda x: torch.nan_to_num(x).clamp(-LOUD, LOUD) if x.is_floating_point() else x)
+
+        def change(x: Tensor) -> Tensor:
+            return torch.nan_to_num(x).clamp(-LOUD, LOUD) if x.is_floating_point() else x
+
+        return self._mapped(change, made_up=self.made_up)
 
     def loud(self) -> Inputs:
         """Return all rows, with large numbers of both signs in the first person's place."""
@@ -134,26 +145,43 @@ def probe(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Findings:
         inputs: Of at least one person, whose row is doubled.
 
     Raises:
-        NotAllowed: The model mixes people, or keeps something of them.
+        NotAllowed: The model mixes people, keeps something of them, or returns nothing that belongs to them.
     """
     inputs = inputs.tame()
     if inputs.people == 1:
         inputs = inputs.doubled()
     rows = min(MOST_ROWS, inputs.people)
-    runs = [inputs.first(rows - 1), inputs.first(rows), *(inputs.with_another(i, rows) for i in range(rows))]
-    seen = [_seen(model, names, run) for run in runs]
-    sightings, outputs = [run.sightings for run in seen], [[x.detach() for x in run.outputs] for run in seen]
-    steps = steps_of(sightings[0], sightings[1], sightings[2:])
-    owners = _output_owners(outputs)
+    fewer, base = (_seen(model, names, inputs.first(count)) for count in (rows - 1, rows))
+    inside, outside = Comparison(fewer.sightings, base.sightings), _Outputs(fewer.outputs, base.outputs)
+    del fewer
+    changed = []
+    for person in range(rows):
+        run = _seen(model, names, inputs.with_another(person, rows))
+        inside.compare(run.sightings)
+        outside.compare(run.outputs)
+        run.let_go()
+        changed.append(run)
+    steps, owners, settled = inside.steps(), outside.owners(), outside.settled()
+    if not any(owners):
+        raise NotAllowed(
+            "nothing that comes out of the model belongs to people.",
+            why="whether a person's loss depends on others is seen in what it is computed from.",
+            do="return tensors with one row for each person, and compute losses from them.",
+        )
+    base.let_go()
+    del inside, outside  # they hold the same copies
     tolerance = SHORT_BACKWARD_TOLERANCE if _is_short(model) else BACKWARD_TOLERANCE
-    _check_backward(steps, owners, seen[1], seen[2:], tolerance)
-    return Findings(steps, owners, _settled(owners, outputs[1], outputs[2:]))
+    _check_backward(steps, owners, base, changed, tolerance)
+    return Findings(steps, owners, settled)
 
 
-def check_at_full_size(model: nn.Module, found: Findings, inputs: Inputs) -> None:
+def is_checked_at_full_size(model: nn.Module, found: Findings, inputs: Inputs) -> bool:
     """Change the first row of a micro-batch to loud numbers: what comes out for the others has to stay.
 
     What depends on the number of rows, or sleeps at the numbers that occur, is not seen by `probe`.
+
+    Returns:
+        Whether it could be checked: as many tensors came out as in the probe.
 
     Raises:
         NotAllowed: The model mixes people.
@@ -161,15 +189,18 @@ def check_at_full_size(model: nn.Module, found: Findings, inputs: Inputs) -> Non
     inputs = inputs.tame()
     with torch.no_grad():  # it would hold all that a backward pass needs
         base, changed = (_seen(model, {}, run).outputs for run in (inputs.first(inputs.people), inputs.loud()))
-    if not len(base) == len(changed) == len(found.outputs):
+    if len(base) != len(changed):
         raise mixes_people("what comes out")
-    tf32 = torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
+    if len(base) != len(found.outputs):
+        return False
+    tf32 = kernels.takes_tf32("matmul") or kernels.takes_tf32("conv")
     short = _is_short(model) or (tf32 and any(x.is_cuda for x in base))
     tolerance = SHORT_FULL_SIZE_TOLERANCE if short else FULL_SIZE_TOLERANCE
     for x, y, owner in zip(base, changed, found.outputs, strict=True):
         fits = x.shape == y.shape and (owner is None or owner.fits(x, inputs.people))
         if not fits or not _stays(x, y, owner, 0, inputs.people, tolerance):
             raise mixes_people("what comes out of a full micro-batch")
+    return True
 
 
 @dataclass
@@ -184,6 +215,11 @@ class Run:
     sightings: list[Sighting]
     outputs: list[Tensor]
 
+    def let_go(self) -> None:
+        """Hold no copies of what was seen inside; gradients can still be asked for."""
+        for sight in self.sightings:
+            sight.let_go()
+
 
 def _seen(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Run:
     """Run the model, and leave it and torch's random numbers as they were."""
@@ -193,12 +229,29 @@ def _seen(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Run:
         numbers = random_state(devices)
         observer = Observer(names, (inputs.args, inputs.kwargs), COMPOSITES)
         with observer:
-            out = model(*inputs.args, **inputs.kwargs)
+            out = _called(model, inputs)
         drawn = changed_state(numbers, random_state(devices))
     _restore(model, state)
     if drawn:
         raise draws_random_numbers()
-    return Run(observer.sightings, tensors(out))
+    return Run(observer.sightings, said(out))
+
+
+def _called(model: nn.Module, inputs: Inputs) -> Any:
+    """Call the model; with numbers that are nobody's it may fail where it does not with the user's own."""
+    try:
+        return model(*inputs.args, **inputs.kwargs)
+    except (SitrError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        if not inputs.made_up:
+            raise
+        raise NotAllowed(
+            f"the model failed on numbers that were made up to try it: {type(error).__name__}.",
+            why="whose row is whose is found by giving each person other numbers: any in a floating-point tensor, "
+            "those that occur in an integer tensor.",
+            do="pass whole numbers, such as the index of a category, as an integer tensor.",
+        ) from error
 
 
 def random_state(devices: list[int]) -> list[Tensor]:
@@ -221,55 +274,135 @@ def draws_random_numbers() -> NotAllowed:
     )
 
 
-def _settled(owners: tuple[Owner, ...], base: list[Tensor], changed: list[list[Tensor]]) -> bool:
-    """Say whether each person's change moved what came out for that person, and nothing was hidden by NaN."""
-    if any(bool(x.isnan().any()) for x in base):
-        return False
-    people = len(changed)
-    return all(
-        any(
-            bool(owner.split(differs(x, y), people)[person].any())
-            for x, y, owner in zip(base, run, owners, strict=True)
-            if owner is not None
-        )
-        for person, run in enumerate(changed)
-    )
+class _Outputs:
+    """What comes out of the runs of a probe.
+
+    Args:
+        fewer: Of the run with one person less.
+        base: Of the run that the others are compared with.
+    """
+
+    def __init__(self, fewer: list[Tensor], base: list[Tensor]) -> None:
+        self._spoilt = any(bool(x.isnan().any()) for x in base)
+        self._count, self._people = len(base), 0
+        self._check(fewer)
+        self._probed = [Probed(x, y.detach()) for x, y in zip(fewer, base, strict=True)]
+
+    def compare(self, changed: list[Tensor]) -> None:
+        """See the run in which the input of one person, the next one, is another."""
+        self._check(changed)
+        self._people += 1
+        for probed, x in zip(self._probed, changed, strict=True):
+            probed.compare(x.detach())
+
+    def owners(self) -> tuple[Owner, ...]:
+        """Return whose each tensor is."""
+        try:
+            return tuple(probed.owner() for probed in self._probed)
+        except Untold:
+            raise untold("what comes out") from None
+        except Entangled:
+            raise mixes_people("what comes out") from None
+
+    def settled(self) -> bool:
+        """Say whether each person's change moved what came out for that person, and nothing is assumed or hidden."""
+        owned = [
+            (probed, owner) for probed, owner in zip(self._probed, self.owners(), strict=True) if owner is not None
+        ]
+        everybody = range(self._people)
+        hidden = self._spoilt or any(owner.assumed for _, owner in owned)
+        return not hidden and all(any(each.shows(owner, i) for each, owner in owned) for i in everybody)
+
+    def _check(self, run: list[Tensor]) -> None:
+        if len(run) != self._count:
+            raise mixes_people("what comes out")
 
 
 def _check_backward(
     steps: tuple[Step, ...], owners: tuple[Owner, ...], base: Run, changed: list[Run], tolerance: float
 ) -> None:
-    """Give each person in turn other data and another gradient: at each junction only that person's may move."""
-    people = len(changed)
+    """Give each person in turn other data and another gradient: at each junction only that person's may move.
+
+    Where an arrangement was assumed, all of that person's have to: then no other arrangement fits. Outputs of which it
+    was assumed give no gradients meanwhile, since they would arrive as they were sent; they are tried afterwards.
+    """
     edges = [(step, owner, k) for step in steps for k, owner in enumerate(step.results or ()) if owner is not None]
     if not edges:
         return
-    first = _gradients(base, owners, edges, None, people)
+    assumed = {place: owner for place, owner in enumerate(owners) if owner is not None and owner.assumed}
+    known = {place: owner for place, owner in enumerate(owners) if place not in assumed}
+    for person, (step, owner, _), x, y in _changes(base, changed, known, edges):
+        where = f"the gradient of {name_of(step.func)} with {step.names()}"
+        if not _is_own(x, y, owner, person, len(changed), tolerance):
+            raise mixes_people(where)
+        if owner.assumed and not _is_all(x, y, owner, person, len(changed), tolerance):
+            raise untold(where)
+    for place, owner in assumed.items():
+        if base.outputs[place].requires_grad and not _is_told(place, owner, edges, base, changed, tolerance):
+            raise untold("what comes out")
+
+
+def _is_told(place: int, owner: Owned, edges: list[Junction], base: Run, changed: list[Run], tolerance: float) -> bool:
+    """Say whether gradients of an output reach their own person inside, and would not in the other arrangement."""
+
+    def fits(owner: Owned) -> bool:
+        changes = _changes(base, changed, {place: owner}, edges)
+        return all(_is_own(x, y, mine, person, len(changed), tolerance) for person, (_, mine, _), x, y in changes)
+
+    return fits(owner) and not fits(replace(owner, minor=True))
+
+
+def _changes(
+    base: Run, changed: list[Run], ends: dict[int, Owner], edges: list[Junction]
+) -> Iterator[tuple[int, Junction, Tensor | None, Tensor | None]]:
+    """Yield for each person and each junction the gradient, and what it is after that person has changed."""
+    first = _gradients(base, ends, edges, None, len(changed))
     for person, run in enumerate(changed):
-        for x, y, (step, owner, _) in zip(first, _gradients(run, owners, edges, person, people), edges, strict=True):
-            if (x is None) != (y is None) or (
-                x is not None and y is not None and not _stays(x, y, owner, person, people, tolerance)
-            ):
-                raise mixes_people(f"the gradient of {name_of(step.func)} with {step.names()}")
+        for edge, x, y in zip(edges, first, _gradients(run, ends, edges, person, len(changed)), strict=True):
+            yield person, edge, x, y
 
 
 def _gradients(
-    run: Run, owners: tuple[Owner, ...], edges: list[tuple[Step, Owned, int]], person: int | None, people: int
+    run: Run, ends: dict[int, Owner], edges: list[Junction], person: int | None, people: int
 ) -> Sequence[Tensor | None]:
-    """Return the gradients that arrive at junctions, from the same gradients of what came out for all but `person`."""
-    ends = [(x, owner) for x, owner in zip(run.outputs, owners, strict=True) if x.requires_grad]
-    if not ends:
+    """Return the gradients that arrive at junctions, from the same gradients of what came out for all but `person`.
+
+    Args:
+        run: Of the model.
+        ends: Of which outputs, by place, and whose these are.
+        edges: The junctions.
+        person: Who is given another gradient.
+        people: How many there are.
+    """
+    starts = {place: torch.arange(x.numel(), device=x.device).cos().view(x.shape).to(x.dtype)
+              for place, x in enumerate(run.outputs) if place in ends and x.requires_grad}  # fmt: skip
+    if not starts:
         return [None] * len(edges)
-    starts = []
-    for x, owner in ends:
-        gradient = torch.arange(x.numel(), device=x.device).cos().view(x.shape).to(x.dtype)
+    for place, gradient in starts.items():
+        owner = ends[place]
         if owner is not None and person is not None:
             rows = owner.split(gradient, people).clone()
             rows[person] *= -8
-            gradient = owner.join(rows)
-        starts.append(gradient)
+            starts[place] = owner.join(rows)
     wanted = [run.sightings[step.place].edges[k] for step, _, k in edges]
-    return torch.autograd.grad([x for x, _ in ends], wanted, starts, allow_unused=True)
+    outputs = [run.outputs[place] for place in starts]
+    return torch.autograd.grad(outputs, wanted, list(starts.values()), retain_graph=True, allow_unused=True)
+
+
+def _is_own(x: Tensor | None, y: Tensor | None, owner: Owned, person: int, people: int, tolerance: float) -> bool:
+    """Say whether a gradient moved in one person's rows only; None where there is none."""
+    if x is None or y is None:
+        return x is y
+    return _stays(x, y, owner, person, people, tolerance)
+
+
+def _is_all(x: Tensor | None, y: Tensor | None, owner: Owned, person: int, people: int, tolerance: float) -> bool:
+    """Say whether a gradient moved in each of one person's rows."""
+    if x is None or y is None or not x.numel():
+        return False
+    size = x.abs().nan_to_num(0, 0, 0).amax()
+    moved = owner.split((x - y).abs() > tolerance * size, people)[person]
+    return bool(moved.movedim(owner.dim, 0).flatten(1).any(1).all())
 
 
 def _is_short(model: nn.Module) -> bool:
@@ -295,19 +428,42 @@ def _alike(x: Tensor, y: Tensor, tolerance: float) -> bool:
     return not any(bool((differs(a, b) & ~((a - b).abs() <= tolerance * size)).any()) for a, b in parts)
 
 
+def whose(gradient: Tensor, owner: Owned, people: int) -> Tensor:
+    """Say for each person whether there is something in that person's part of a gradient."""
+    if not owner.fits(gradient, people):
+        raise mixes_people("what the model computes")
+    rows = owner.split(gradient, people).flatten(1)
+    few = max(1, COMPARED // max(1, rows.shape[1]))
+    # 0 times somebody's infinite derivative is NaN, which says nothing about a dependence.
+    return torch.cat([some.nan_to_num(nan=0.0).any(1) for some in rows.split(few)]).cpu()
+
+
+def graph_of(losses: Tensor, outputs: list[GradientEdge]) -> Graph:
+    """Return what operations losses are made of, down to the outputs of the model or the junctions inside.
+
+    Of shapes it says only which dimensions may be people's, so that it is the same for any number of people.
+    """
+    ends, told = {edge.node for edge in outputs}, []
+    seen, ahead = set(), [losses.grad_fn]
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)  # held, so that no other takes its place in memory
+        told.append((node.name(), *(_kinds(made.shape, len(losses)) for made in node._input_metadata)))
+        if node not in ends and getattr(node, "_forward_cls", None) is not Tap:
+            ahead += [before for before, _ in node.next_functions]
+    return tuple(told)
+
+
+def _kinds(shape: torch.Size, people: int) -> tuple[str, ...]:
+    return tuple("one" if size == 1 else "people" if size % people == 0 else "other" for size in shape)
+
+
 def cuda_devices(inputs: Inputs, parameters: Iterable[Tensor]) -> list[int]:
     """Return the GPUs whose random numbers a forward pass may draw."""
     places = [x.device for x in (*tensors(inputs.args, inputs.kwargs), *parameters) if x.is_cuda]
     return sorted({place.index for place in places})
-
-
-def _output_owners(outputs: list[list[Tensor]]) -> tuple[Owner, ...]:
-    if len({len(out) for out in outputs}) != 1:
-        raise mixes_people("what comes out")
-    try:
-        return tuple(find_owner(fewer, base, changed) for fewer, base, *changed in zip(*outputs, strict=True))
-    except Entangled:
-        raise mixes_people("what comes out") from None
 
 
 def kept(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

@@ -33,7 +33,7 @@ from .explanation import Spent, Trace, progress_of, run_explained
 from .noise import StepNoise, in_cells
 from .plan import TrainingPlan
 from .ranks import Moment, Ranks, bits_of
-from .sampling import Integers, Sampler, microbatches, sampler_of
+from .sampling import Integers, Sampler, microbatches, most_drawn, sampler_of
 from .weights import weights_of
 
 PARTS = 50  # of a run: so many checkpoints are written, unless told otherwise
@@ -54,6 +54,7 @@ class Step:
         self.number = number
         self._run, self._places, self._examples, self._most = run, places, examples, most
         self._due = 0  # losses of the micro-batch at hand that `backward` was not called with yet
+        self._before = 0  # people whose gradients were in the sum before it
         self.state = "new"
 
     def __repr__(self) -> str:
@@ -77,7 +78,7 @@ class Step:
         self.state = "open"
         with self._run.clipper:
             for places in microbatches(self._places, self._most):
-                self._due = places.size
+                self._due, self._before = places.size, self._run.clipper.added
                 yield self._examples.at(places)
                 self._refuse_left()
                 if self._due:
@@ -126,6 +127,13 @@ class Step:
                 "step.backward was called twice for a micro-batch, or outside of one.",
                 why="each example counts once.",
                 do="for x, y in step: step.backward(losses), once.",
+            )
+        if self._run.clipper.added != self._before:
+            raise InvalidArgument(
+                "step.backward failed halfway for this micro-batch.",
+                why="some of it is in the sum, and would be there twice.",
+                do="leave the loop; another run.steps(...) goes on behind this step. If memory ran out, pass it a "
+                "smaller microbatch.",
             )
         if not isinstance(losses, Tensor) or not losses.is_floating_point():
             raise InvalidArgument("losses are no tensor of real numbers.", do="pass what your loss function returns.")
@@ -192,6 +200,7 @@ class Run:
         with self.weights.gathered():
             self.clipper = Clipper(model, plan.max_grad_norm, style=style, exact_sums=plan.noise == "exact")
             size = sum(weight.numel() for weight in self.clipper.parameters.values())
+        self.clipper.refuse_more(most_drawn(plan))  # here, and not when it is drawn: how many there are is private
         self.noise = StepNoise(plan, self.clipper.sensitivity, self.clipper.grid, source, size)
         self.average = None if average is None else Average(self.weights.held, average)
         self._canaries = None if canaries is None else Canaries(canaries)
@@ -230,7 +239,7 @@ class Run:
 
     @property
     def paid(self) -> Paid:
-        """The steps that were charged: those of the plan, and those that were charged again."""
+        """The steps that were charged, or would be by a ledger: the plan's, and those that may have been made twice."""
         return self._position.paid
 
     @property
@@ -402,14 +411,18 @@ class Run:
 
     def _pay(self, structure: str, found: Position | None) -> dict[str, Any]:
         """Charge what is to be charged, and return where the run is."""
+        whole = (Span(0, self.plan.steps),)
         if self._begun:
             self._refuse_resumed()
-        elif found is not None and found.done < self.plan.steps and self.account is not None:
-            paid = self.account.resume(self.plan, structure, found.paid, Span(found.done, found.until))
+        elif found is None:
+            paid = whole if self.account is None else self.account.charge(self.plan, structure)
+            self._position = replace(self._position, paid=paid)
+        elif found.done < self.plan.steps:
+            before, lost = found.paid or whole, Span(found.done, found.until)
+            more = (*before, lost)  # without a ledger too: what was made twice is told
+            paid = more if self.account is None else self.account.resume(self.plan, structure, before, lost)
             self._position = replace(found, paid=paid)
             self._save(until=found.until)  # before it starts: who resumes this file again pays again
-        elif found is None and self.account is not None:
-            self._position = replace(self._position, paid=self.account.charge(self.plan, structure))
         return self._position.to_dict()
 
     def _bring(self) -> None:
@@ -439,6 +452,8 @@ class Run:
             self.weights.release()
         if self._process != os.getpid():  # the run, its charge and its checkpoint are the other process's
             return
+        if was_open:  # in every process: where weights are in shards, each has noise of its own
+            self.noise.forget()
         told = self.ranks.leave(self.done, was_open, self._bring, lambda: self._tidied(step, was_open))
         if told is not None and not self.ranks.is_first:
             self._position, self._broken = Position.from_dict(told[0]), told[1]
@@ -454,7 +469,6 @@ class Run:
         elif step is not None and self.done < self.plan.steps and not self._broken:
             if was_open:  # it is paid for, and nobody knows what was seen of it: it counts as made
                 self._position = replace(self._position, done=self.done + 1)
-                self.noise.forget()
             # To go on elsewhere costs one step at least, by which the ledger knows of it.
             self._save(until=min(self.done + 1, self.plan.steps))
         return self._position.to_dict(), self._broken
@@ -495,26 +509,26 @@ class Run:
     # One step
 
     def _add(self, losses: Tensor) -> None:
-        """Take the losses of a micro-batch."""
+        """Take the losses of a micro-batch: none of them counts before their gradients are in the sums."""
+        # To clip at another norm than the first, what is clipped is scaled: the grid of sums stays.
+        times = self.plan.max_grad_norm / self.norm
+        self.clipper.backward(losses if times == 1 else losses * times)
         if self.plan.loss_bound is not None:
             self._loss_cells += in_cells(losses, self.plan.loss_bound)
         if self._keep_losses:
             self._batch_loss += float(losses.detach().sum())
         self._people += len(losses)
-        # To clip at another norm than the first, what is clipped is scaled: the grid of sums stays.
-        times = self.plan.max_grad_norm / self.norm
-        self.clipper.backward(losses if times == 1 else losses * times)
 
     def _update(self) -> None:
         """Draw the noise, once; divide by the expected batch; overwrite the gradients, and step."""
         self._refuse_other_process()
         self.ranks.meet(Moment.ADD, self.done)
-        own = self.clipper.under(self.plan.max_grad_norm) if self.plan.clipping == "adaptive" else 0
-        people, under, cells, loss = self.ranks.total(self._people, own, self._loss_cells, self._batch_loss)
+        own = self.clipper.balance(self.plan.max_grad_norm) if self.plan.clipping == "adaptive" else 0
+        people, balance, cells, loss = self.ranks.total(self._people, own, self._loss_cells, self._batch_loss)
         self.clipper.refuse_more(int(people))
         self._broken = "a step was interrupted while the model was updated"
         norm, measured = self.weights.overwrite(
-            self.clipper, self._noisy, lambda: self._beside(int(people), int(under), int(cells))
+            self.clipper, self._noisy, lambda: self._beside(int(balance), int(cells))
         )
         if self._canaries is not None:
             self._canaries.add(self.clipper.parameters)
@@ -535,12 +549,12 @@ class Run:
         torch._foreach_mul_(list(noisy.values()), times)
         return {name: noisy[name].to(one.dtype) for name, one in self.weights.held.items()}
 
-    def _beside(self, people: int, under: int, cells: int) -> tuple[float, list[float]]:
+    def _beside(self, balance: int, cells: int) -> tuple[float, list[float]]:
         """Start what was charged, and measure the next norm, and the mean loss where the plan does."""
         if self.account is not None:
             self.account.start()
         adaptive = self.plan.clipping == "adaptive"
-        norm = self.noise.next_norm(self.norm, people, under) if adaptive else self.norm
+        norm = self.noise.next_norm(self.norm, balance) if adaptive else self.norm
         bound = self.plan.loss_bound
         return norm, [] if bound is None else [self.noise.on_number(cells) * bound / self.plan.batch]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,7 @@ from ..mechanisms.samplers.draws import included
 from .plan import TrainingPlan
 
 Integers = NDArray[np.int64]
+LOG_NEVER = math.log(1e-12)  # of a chance, 1e-12, of what is taken never to happen
 
 
 class Sampler(Protocol):
@@ -118,6 +120,29 @@ class ShuffledSampler:
 @lru_cache(maxsize=1)  # all steps of a pass ask for it
 def _order(n: int, seed: int, epoch: int) -> Integers:
     return np.random.default_rng([seed, epoch]).permutation(n)
+
+
+def most_drawn(plan: TrainingPlan) -> int:
+    """Return how many a step draws at most, but for a chance of 1e-12 that any step of the plan draws more.
+
+    By Chernoff's bound P[N ≥ k] ≤ e^{k - b - k ln(k/b)} for independent draws with a mean of b: `rate` of everyone, or
+    of the largest of the groups that take turns, which may have one example more than n/bands.
+
+    Example:
+        >>> from sitr.learning.plan import plan
+        >>> most_drawn(plan(n=10**6, batch=1000, max_grad_norm=1.0, delta=1e-7, steps=500, noise_multiplier=1.0))
+        1272
+    """
+    if plan.sampling == "shuffle":
+        return plan.batch
+    largest = -(-plan.n // plan.bands)
+    mean, level = largest * plan.rate, math.log(plan.steps) - LOG_NEVER
+    low, high = math.ceil(mean), largest
+    while low < high:
+        middle = (low + high) // 2
+        rare = float(mean - middle) + middle * math.log(middle / mean) >= level
+        low, high = (low, middle) if rare else (middle + 1, high)
+    return low
 
 
 def sampler_of(plan: TrainingPlan, *, order: int, source: Source = EXPANDED) -> Sampler:

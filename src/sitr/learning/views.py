@@ -17,8 +17,7 @@ class Views(nn.Module):
     clipped once. Attach a run to `Views(model)`; `model` itself is trained, and used as it is afterwards.
 
     Args:
-        model: Takes single rows. Recurrent layers are refused: in their first state, which is the same for all rows,
-            it cannot be seen whose is which.
+        model: Takes single rows.
 
     Privacy: a person adds one gradient of norm at most `max_grad_norm`, however many rows it is the mean of (THEORY
     7.1). Rows may depend on their own person and on public numbers only: random numbers of views have to be drawn once

@@ -7,8 +7,11 @@ and only there, gradients are taken apart by person (decision 0031).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Number
+from types import MemberDescriptorType
 from typing import Any
 
 import torch
@@ -17,20 +20,21 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from ..errors import NotAllowed
-from .ownership import SHARED, Entangled, Owner, find_owner
+from .ownership import SHARED, Entangled, Owner, Probed, Untold
 
 Function = Callable[..., Any]
 NESTED = (tuple, list, dict)
+PLAIN = (type(None), bool, Number, str)  # holds no tensor
 
 
 def tensors(*trees: object) -> list[Tensor]:
-    """Return the tensors in nested tuples, lists and dicts."""
+    """Return the tensors in nested tuples, lists, dicts and dataclasses, and in what else was set on these."""
     found: list[Tensor] = []
     for tree in trees:
         if isinstance(tree, Tensor):
             found.append(tree)
-        elif isinstance(tree, NESTED):
-            found += tensors(*(tree.values() if isinstance(tree, dict) else tree))
+        elif _is_nest(tree):
+            found += tensors(*_parts(tree))
     return found
 
 
@@ -38,16 +42,81 @@ def replaced(tree: Any, new: Callable[[Tensor], Any]) -> Any:
     """Return a nested structure with `new` of each of its tensors."""
     if isinstance(tree, Tensor):
         return new(tree)
-    if isinstance(tree, dict):
+    if type(tree) is dict:
         return {key: replaced(value, new) for key, value in tree.items()} if tree else tree
-    if not isinstance(tree, NESTED):
+    if not _is_nest(tree):
         return tree
-    items = [new(x) if isinstance(x, Tensor) else replaced(x, new) if isinstance(x, NESTED) else x for x in tree]
+    if isinstance(tree, dict) or not isinstance(tree, NESTED):
+        return _record_replaced(tree, new)
+    items = [new(x) if isinstance(x, Tensor) else replaced(x, new) if _is_nest(x) else x for x in tree]
     return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
 
 
+def said(out: object) -> list[Tensor]:
+    """Return the tensors in what a model says.
+
+    Raises:
+        NotAllowed: There is something in it into which nobody can look.
+    """
+    if not isinstance(out, Tensor):
+        _refuse_closed(out)
+    return tensors(out)
+
+
+def _is_nest(tree: object) -> bool:
+    return isinstance(tree, NESTED) or hasattr(type(tree), "__dataclass_fields__")
+
+
+def _parts(tree: Any) -> list[Any]:
+    """Return what is in a nest, everything once: its items, and all that was set on it, fields or not."""
+    items = list(tree.values()) if isinstance(tree, dict) else list(tree) if isinstance(tree, NESTED) else []
+    if type(tree) in (*NESTED, torch.Size):
+        return items
+    known = {id(item) for item in items}
+    return [*items, *(part for part in _attributes(tree).values() if id(part) not in known)]
+
+
+def _attributes(record: Any) -> dict[str, Any]:
+    """Return the fields of an object and all else that was set on it, also in slots."""
+    slots = [n for kind in type(record).__mro__ for n, x in vars(kind).items() if isinstance(x, MemberDescriptorType)]
+    names = (*getattr(type(record), "__dataclass_fields__", ()), *slots)
+    return {name: getattr(record, name) for name in names if hasattr(record, name)} | getattr(record, "__dict__", {})
+
+
+def _record_replaced(record: Any, new: Callable[[Tensor], Any]) -> Any:
+    """Return a copy of a dataclass, which may be frozen, or of a kind of dict, with `new` of each tensor, once.
+
+    What holds no tensor is returned as it is.
+    """
+    if not tensors(record):
+        return record
+    made, done = copy.copy(record), {id(x): new(x) for x in tensors(record)}
+    for key in record if isinstance(record, dict) else ():
+        made[key] = replaced(record[key], lambda x: done[id(x)])
+    for name, part in _attributes(record).items():
+        if tensors(part):
+            object.__setattr__(made, name, replaced(part, lambda x: done[id(x)]))
+    return made
+
+
+def _refuse_closed(tree: object) -> None:
+    if _is_nest(tree):
+        for part in _parts(tree):
+            _refuse_closed(part)
+    elif not isinstance(tree, (Tensor, *PLAIN)):
+        raise NotAllowed(
+            f"the model returns a {type(tree).__name__}, into which cannot be looked.",
+            why="whether one person's data move what it says of others is seen in the tensors that come out.",
+            do="return tensors, or tuples, lists, dicts or dataclasses of them, and nothing else but numbers and text "
+            "(models of Hugging Face: use_cache=False).",
+        )
+
+
 def name_of(func: Function) -> str:
-    """Return how people call a torch function."""
+    """Return how people call a torch function; of those that are equal, as torch.mm and torch.spmm, by its own name."""
+    own = str(getattr(func, "__name__", ""))
+    if getattr(torch, own, None) == func:
+        return f"torch.{own}"
     return resolve_name(func) or str(getattr(func, "__name__", func))
 
 
@@ -76,6 +145,15 @@ class Sighting:
     values: tuple[Tensor | None, ...]
     results: tuple[Tensor, ...]
     edges: tuple[GradientEdge, ...] = ()
+
+    @property
+    def all(self) -> tuple[Tensor | None, ...]:
+        """The arguments, then what came out."""
+        return (*self.values, *self.results)
+
+    def let_go(self) -> None:
+        """Hold no copies any more; gradients can still be asked for."""
+        self.values = self.results = ()
 
 
 @dataclass(frozen=True)
@@ -128,6 +206,8 @@ class Observer(TorchFunctionMode):
         if func in self.composites:
             with self:
                 return self.composites[func](*args, **kwargs)
+        if not self.parameters:  # nothing is recorded, so nothing is held
+            return func(*args, **kwargs)
         given = tensors(args, kwargs)
         origins = tuple(self._origin(x) for x in given)
         seen = any(origins) and torch.is_grad_enabled()
@@ -157,50 +237,106 @@ class Observer(TorchFunctionMode):
         return self._made[id(x)][1] if id(x) in self._made else None
 
 
-def steps_of(fewer: list[Sighting], base: list[Sighting], changed: Sequence[list[Sighting]]) -> tuple[Step, ...]:
-    """Put the runs of a probe together: what happens at each call, and whose each tensor is.
+class Comparison:
+    """The runs of a probe beside each other: what happens at each call, and whose each tensor is.
+
+    Of one run, the base, all tensors are held, and of the others none.
 
     Args:
         fewer: The run with one person less.
         base: The run that the others are compared with.
-        changed: For each person the run where that person's input is another.
-
-    Raises:
-        NotAllowed: The model mixes people, or calls other functions for other people.
     """
-    runs = [fewer, base, *changed]
-    if any([(s.func, s.origins) for s in run] != [(s.func, s.origins) for s in base] for run in runs):
-        raise NotAllowed(
-            "the model calls other functions for other people or other numbers of people.",
-            why="whose gradient is whose is found by running it on few rows, and holds for what was run.",
-            do="make what the model calls independent of the data and of the batch size.",
-        )
-    made: set[Token] = set()
-    steps = []
-    for place, sight in enumerate(base):
-        origins = tuple(o if isinstance(o, str) or o in made else None for o in sight.origins)
-        if not any(origins):
-            continue
-        seen = [run[place] for run in runs]
-        owners = tuple(
-            SHARED if origin else _owner([s.values[k] for s in seen], sight, "the input")
-            for k, origin in enumerate(origins)
-        )
-        results = tuple(_owner([s.results[k] for s in seen], sight, "the result") for k in range(len(sight.results)))
-        derived = not any(owners) and not any(results)
-        if derived:
-            made.update(Token(place, k) for k in range(len(results)))
-        steps.append(Step(place, sight.func, origins, owners, None if derived else results))
-    return tuple(steps)
+
+    def __init__(self, fewer: list[Sighting], base: list[Sighting]) -> None:
+        self._base = base
+        self._check(fewer)
+        self._probed = [
+            [
+                Probed(x, y) if x is not None and y is not None else None
+                for x, y in zip(small.all, large.all, strict=True)
+            ]
+            for small, large in zip(fewer, base, strict=True)
+        ]
+
+    def compare(self, changed: list[Sighting]) -> None:
+        """See the run in which the input of one person, the next one, is another.
+
+        Raises:
+            NotAllowed: It calls other functions, or they return another number of tensors.
+        """
+        self._check(changed)
+        for row, sight in zip(self._probed, changed, strict=True):
+            for probed, x in zip(row, sight.all, strict=True):
+                if probed is not None and x is not None:
+                    probed.compare(x)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return what happens at each call.
+
+        Raises:
+            NotAllowed: The model mixes people.
+        """
+        made: set[Token] = set()
+        steps = []
+        for place, sight in enumerate(self._base):
+            origins = tuple(o if isinstance(o, str) or o in made else None for o in sight.origins)
+            if not any(origins):
+                continue
+            probed, given = self._probed[place], len(origins)
+            owners = tuple(
+                SHARED if origin else _owner(probed[k], sight, "the input") for k, origin in enumerate(origins)
+            )
+            results = tuple(_owner(each, sight, "the result") for each in probed[given:])
+            if not _are_arranged_alike(owners, results):
+                raise untold(f"{name_of(sight.func)} with {_names(sight)}")
+            derived = not any(owners) and not any(results)
+            if derived:
+                made.update(Token(place, k) for k in range(len(results)))
+            steps.append(Step(place, sight.func, origins, owners, None if derived else results))
+        return tuple(steps)
+
+    def _check(self, run: list[Sighting]) -> None:
+        seen, wanted = ([(s.func, s.origins, len(s.results)) for s in sights] for sights in (run, self._base))
+        if seen != wanted:
+            raise NotAllowed(
+                "for other people or other numbers of people the model calls other functions, or gets another number "
+                "of tensors from them.",
+                why="whose gradient is whose is found by running it on few rows, and holds for what was run.",
+                do="make what the model calls independent of the data and of the batch size.",
+            )
 
 
-def _owner(values: Sequence[Tensor | None], sight: Sighting, what: str) -> Owner:
-    fewer, base, *changed = [x for x in values if x is not None]
+def _owner(probed: Probed | None, sight: Sighting, what: str) -> Owner:
+    assert probed is not None  # only parameters are not copied, and whose they are is not asked
+    where = f"{what} of {name_of(sight.func)} with {_names(sight)}"
     try:
-        return find_owner(fewer, base, changed)
+        return probed.owner()
+    except Untold:
+        raise untold(where) from None
     except Entangled:
-        names = ", ".join(repr(o) for o in sight.origins if isinstance(o, str)) or "tensors made of parameters"
-        raise mixes_people(f"{what} of {name_of(sight.func)} with {names}") from None
+        raise mixes_people(where) from None
+
+
+def _names(sight: Sighting) -> str:
+    return ", ".join(repr(o) for o in sight.origins if isinstance(o, str)) or "tensors made of parameters"
+
+
+def _are_arranged_alike(owners: tuple[Owner, ...], results: tuple[Owner, ...]) -> bool:
+    """Say whether all of a call is as it was assumed of a part of it: each person has several rows, lying together."""
+    everything = [owner for owner in (*owners, *results) if owner is not None]
+    if not any(owner.assumed for owner in everything):
+        return True
+    return all(owner is not None and owner.several for owner in results) and not any(o.minor for o in everything)
+
+
+def untold(where: str) -> NotAllowed:
+    """Return the error for rows of which neither numbers nor gradients show whose they are."""
+    return NotAllowed(
+        f"nothing shows whose rows are whose in {where}: each person has several, which nobody's data or loss moves.",
+        why="a gradient can be clipped for each person only if it is known whose it is.",
+        do="initialise layers that return 0, such as a head of zeros or a norm whose weight is 0, with small random "
+        "numbers; and return outputs of shape (people, rows, ...) instead of (people · rows, ...).",
+    )
 
 
 def mixes_people(where: str) -> NotAllowed:

@@ -46,7 +46,8 @@ def embedding_bag(call: Call) -> tuple[Tensor, Receive] | None:
         if weights is not None:
             values = values * in_single(weights.detach())[:, :, None]
         if mode == "mean":
-            counted = ids.new_full((len(ids),), ids.shape[1]) if padding is None else (ids != padding).sum(1)
+            full = ids.new_full((len(ids),), ids.shape[1])
+            counted = full if padding is None else (ids != padding % weight.shape[0]).sum(1)
             values = values / counted.clamp_min(1)[:, None, None]
         rows, values = call.split(ids, owner).flatten(1), call.split(values, owner).flatten(1, 2)
         return [(weight, _looked_up(rows, values, weight, padding))]
