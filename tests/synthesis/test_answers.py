@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from sitr.synthesis import choice, measuring, mixture, synthesizer
 from sitr.synthesis.answers import DEVIATIONS, NOT_MEASURED, Count, count_rows, measured_sum
 from sitr.synthesis.denoising import Denoised
-from sitr.synthesis.measured import Measured
+from sitr.synthesis.measured import Interaction, Margin
 from sitr.synthesis.measuring import Learnt
 from sitr.synthesis.mixture import Mixture
 from sitr.tables.codes import Code
@@ -96,9 +96,12 @@ def test_what_was_measured_is_kept(learnt):
     assert [one.columns for one in learnt.measured[:3]] == [(0,), (1,), (2,)]
     assert {one.columns for one in learnt.measured[3:]} <= set(combinations(range(3), 2))
     for one in learnt.measured:
-        assert one.counts.shape == tuple(bins.max() + 1 for bins in one.bins)
         assert one.variance > 0
-        assert abs(one.counts.sum() - 1500) < 7 * (one.variance * one.counts.size) ** 0.5
+        total = one.total({})
+        assert abs(total.value - 1500) < 7 * total.variance**0.5
+    for one in learnt.measured[3:]:
+        assert one.shape == tuple(bins.max() + 1 for bins in one.bins)
+        assert np.abs(one.cells.sum(axis=0)).max() < 1e-6
 
 
 def test_what_cuts_a_cell_has_no_interval(learnt):
@@ -122,13 +125,16 @@ def test_what_was_not_measured_has_no_interval(learnt):
 
 
 def test_bins_that_are_cut_are_told():
-    counted = [Measured((c,), (np.arange(code.size),), np.full(code.size, 50.0), 1.0) for c, code in enumerate(CODES)]
-    pair = Measured((0, 2), (np.arange(2), np.repeat([0, 1], 5)), np.full((2, 2), 25.0), 4.0)
+    counted = [Margin(c, np.full(code.size, 100 / code.size), 1.0) for c, code in enumerate(CODES)]
+    bins = np.arange(2), np.repeat([0, 1], 5)
+    pair = Interaction((counted[0], counted[2]), bins, np.array([[5.0, -5.0], [-5.0, 5.0]]), 4.0)
     levels = measuring.Levels([np.arange(code.size) for code in CODES], [])
     shares = [np.full(code.size, 1 / code.size) for code in CODES]
     learnt = Learnt(Mixture(levels, np.zeros((1, levels.finest), dtype=np.float32)), shares, 100, (*counted, pair))
-    assert count_rows(learnt, CODES, ((0, "f"), (2, (0, 44)))).value == 25
-    assert count_rows(learnt, CODES, ((0, "f"), (2, (45, 99)))).high == pytest.approx(25 + 1.959964 * 2 + 0.5)
+    assert count_rows(learnt, CODES, ((0, "f"), (2, (0, 44)))).value == pytest.approx(30)
+    other = count_rows(learnt, CODES, ((0, "f"), (2, (45, 99))))
+    deviation = pair.deviations[0, 1]
+    assert other.high == pytest.approx(20 + 1.959964 * deviation + 0.5)
     cut = count_rows(learnt, CODES, ((0, "f"), (2, (0, 34))))
     assert cut.low is None
     assert "counted together in wider cells" in str(cut)
@@ -152,7 +158,7 @@ def test_conditions_on_one_column_hold_together(learnt):
 
 
 def test_no_end_of_an_interval_is_negative():
-    empty = Measured((0,), (np.arange(2),), np.array([-90.0, -10.0]), 4.0)
+    empty = Margin(0, np.array([-90.0, -10.0]), 4.0)
     levels = measuring.Levels([np.arange(2)], [])
     learnt = Learnt(Mixture(levels, np.zeros((1, 2), dtype=np.float32)), [np.full(2, 0.5)], 1, (empty,))
     assert count_rows(learnt, CODES, ((0, "f"),)) == Count(-90.0, 0.0, 0.0)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sitr.synthesis.bins import Levels, held, pooled
+from sitr.synthesis.bins import Levels, even_share, held, pooled
 
 shares = st.lists(st.integers(0, 100), min_size=1, max_size=40).filter(any).map(lambda n: np.array(n) / sum(n))
 
@@ -32,3 +32,14 @@ def test_levels_lie_inside_each_other_and_keep_what_is_counted(columns, least):
             assert merged.shape == tuple(levels.sizes[1][[one, other]])
             assert merged.sum() == table.sum()
             assert levels.merged(table, 0, one, other) is table
+
+
+@given(st.lists(shares, min_size=1, max_size=6), st.floats(0.001, 0.2), st.integers(6, 60))
+def test_there_are_no_more_bins_than_may_be_and_small_columns_keep_theirs(columns, least, most):
+    before = Levels.of(columns, (least,)).sizes[0].tolist()
+    share = even_share(before, most)
+    levels = Levels.of(columns, (least,), share)
+    assert levels.finest <= most
+    assert sum(before) > most or share == max(before)
+    for size, now in zip(before, levels.sizes[0].tolist(), strict=True):
+        assert now == size if size <= share else 1 <= now <= share

@@ -1,7 +1,9 @@
 """The bill of a synthetic table: what it costs, how wrong it will be and how long it takes, for nothing."""
 
+import pyarrow
 import pytest
 
+from sitr.synthesis.bins import MOST_BINS
 from sitr.tables.source import Source
 from tests.synthesis.visits import DECLARED, PEOPLE, visits
 from tests.tables import engines
@@ -25,6 +27,27 @@ def test_the_bill_reads_nothing_and_says_what_it_is_for(clinic, monkeypatch):
     assert "budget test" in text
     assert bill.plan.rows_per_unit < 4  # by the declared sizes
     assert float(bill.epsilon) <= 0.5
+
+
+def test_what_a_row_counts_for_is_said(clinic):
+    """It was said to change one cell of each table by 1, and it changes all cells of an interaction."""
+    table = clinic.table("visits")
+    for most, said in (
+        (1, "At most 1 row of a unit is used, and counts at most once in each table."),
+        (3, "At most 3 rows of a unit are used, and count at most 3 times in each table."),
+    ):
+        assert said in str(table.synthesize(["age", "region"], max_rows_per_unit=most).explain(epsilon=1))
+
+
+def test_there_are_no_more_bins_than_are_said():
+    names = [f"c{place}" for place in range(40)]
+    columns = {name: {"type": "integer", "bounds": [0, 199]} for name in names}
+    declared = {"tables": {"wide": {"unit": "row", "expected_rows": 10**7, "columns": columns}}}
+    table = pyarrow.table({name: [1, 2] for name in names})
+    with engines.asked("duckdb", {"wide": table}, DECLARED | declared | {"privacy": {"delta": 1e-8}}) as database:
+        bill = database.table("wide").synthesize().explain(epsilon=1)
+    assert sum(bill.bins) <= MOST_BINS
+    assert "Each row is a unit of its own, and counts once in each table." in str(bill)
 
 
 def test_what_a_check_takes_is_said(clinic):

@@ -1,5 +1,6 @@
 """Linked tables: every child has a parent, parents have as many children as they would, and both are paid for once."""
 
+import base64
 import copy
 import json
 from pathlib import Path
@@ -104,6 +105,18 @@ def test_the_bill_reads_nothing(asked, monkeypatch):
     assert "At most 6 rows of a unit are used" in text
 
 
+def test_one_child_each_is_as_many_as_may_be(asked):
+    """Bounds of a number of children from 1 to 1 were refused as not in order."""
+    customers = asked.database.table("customers")
+    made = customers.synthesize_with("lines", max_children=1).release(epsilon=2)
+    parents, children = (table.to_pandas() for table in made.sample(500, seed=1))
+    assert children["parent"].tolist() == parents["id"].tolist()
+    model = made.to_dict()
+    model["parents"]["logits"] = base64.b64encode(bytes(len(base64.b64decode(model["parents"]["logits"])))).decode()
+    parents, children = LinkedTables.from_dict(model, None, None).sample(500, seed=1)  # none are as likely as one
+    assert children.column("parent").to_pylist() == parents.column("id").to_pylist()
+
+
 def test_what_does_not_fit_is_said_with_the_bill(asked):
     assert "This does not fit" in str(asked.explain(epsilon=80))
 
@@ -162,7 +175,7 @@ def test_a_column_of_both_is_refused_before_anything_is_charged():
         lambda model: model["parents"]["columns"][-1]["domain"].update(float=True),
         lambda model: model["children"]["columns"][-1].update(nulls=True),
         lambda model: model["children"]["columns"][0].update(name="town"),
-        lambda model: model["children"]["measured"].update(tables=[]),
+        lambda model: model["children"]["measured"].update(margins=[]),
         lambda model: model.update(notes=[1]),
     ],
 )

@@ -1,14 +1,19 @@
 """The measurements: between neighbours they move no farther than was paid for, whatever was measured before."""
 
-from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
 
-from sitr.accounting.notions import SMOOTHING
+from sitr.accounting.notions import SMOOTHING, discrete_gdp
+from sitr.errors import InvalidArgument
 from sitr.mechanisms.randomness import Seeded
-from sitr.synthesis import measuring
-from sitr.synthesis.measuring import Measuring
+from sitr.synthesis import choice, interactions, measuring
+from sitr.synthesis.bins import MOST_BINS
+from sitr.synthesis.choice import LEAST_DEVIATION, Scores
+from sitr.synthesis.measured import Interaction
+from sitr.synthesis.measuring import LEVELS, MOST_VALUES, ROUNDS, Costs, Measuring
 from sitr.synthesis.synthesizer import CodedRows, synthesizer
 
 SIZES = (2, 7, 40, 3)
@@ -19,6 +24,12 @@ NEIGHBOURS = [("add_remove", 1), ("add_remove", 4), ("replace_one", 1), ("replac
 def few_steps(monkeypatch):
     """What is measured moves by the rows, however well the mixture fits."""
     monkeypatch.setattr(measuring, "STEPS", (20,) * measuring.ROUNDS)
+
+
+class Cheap(Costs):
+    """Says that distances move a twentieth as far as they do."""
+
+    moved = property(lambda self: self.rows / 20)
 
 
 class Transcript(Measuring):
@@ -69,11 +80,154 @@ def test_what_is_measured_moves_no_farther_than_was_paid_for(seed, check, epsilo
     there = transcript(other, costs, repeats=here)
     assert len(here.counts) == len(there.counts)
     assert here.with_triples == bool(here.triples) == (epsilon > 1)
-    spent = 0.0
+    spent = outside = 0.0
     for (counts, deviation), (moved, same) in zip(here.counts, there.counts, strict=True):
         assert deviation == same
         spent += float(((counts - moved) ** 2).sum()) / (deviation**2 - SMOOTHING)
+        outside += int((counts != moved).sum()) * discrete_gdp(deviation, 1)[1]
     assert 0 < spent <= costs.mu**2
+    assert outside <= costs.outside
+
+
+@pytest.mark.parametrize(("adjacency", "most"), [("add_remove", 1), ("add_remove", 5), ("replace_one", 5)])
+def test_outside_counts_each_number_that_moves_once(adjacency, most):
+    """One column, with so little noise that it is as small as it may be, of which a unit moves as many cells as it can;
+    and the distances of each column and each two, all of which it moves."""
+    costs = Costs(1e3, most, adjacency, 1)
+    kept, left = np.zeros(40, dtype=np.int64), np.arange(most)
+    moved = kept.copy()
+    moved[left] = 1
+    if adjacency == "replace_one":
+        kept[most + left] = 1
+    (deviation,) = costs.deviations([40])
+    outside = int((kept != moved).sum()) * discrete_gdp(float(deviation), 1)[1]
+    assert outside == pytest.approx(costs.outside, rel=1e-9, abs=0)
+    assert outside <= costs.outside
+    two, least = Costs(1e3, most, adjacency, 2, 0.5), discrete_gdp(LEAST_DEVIATION, 1)[1]
+    numbers = 2 * two.moved + len(LEVELS) * ROUNDS + 3  # counts, and distances; and all cells of each interaction
+    expected = numbers * discrete_gdp(float(deviation), 1)[1] + ROUNDS * MOST_BINS**2 // 2 * least
+    assert two.outside == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_outside_is_as_little_as_is_said():
+    """By the docstring of `synthesizer`, of as many columns as there may be; it grew with the square of the rows."""
+    assert Costs(1.0, 10**6, "replace_one", 200, 0.5).outside < 1e-10
+    assert Costs(1.0, 1000, "replace_one", 200, 0.5).outside < 1e-13
+
+
+def test_all_that_two_columns_may_cost_is_spent_on_their_table():
+    """Deviations of 2^(k/2) left a quarter of it, and what a round left was lost."""
+    generator = np.random.default_rng(3)
+    first = generator.integers(0, 8, 20_000)
+    rows = np.stack([first, np.where(generator.random(20_000) < 0.6, first, generator.integers(0, 8, 20_000))], axis=1)
+    for epsilon in np.geomspace(0.5, 4, 8):
+        made = synthesizer((8, 8), epsilon=float(epsilon), delta=1e-6)
+        tables = made.release(rows, unsafe_seed=3).value.learnt.measured
+        spent = sum(
+            interactions.reach(one.shape, 1, "add_remove") ** 2 / one.cells.size**2 / one.variance
+            for one in tables
+            if isinstance(one, Interaction)
+        )
+        part = spent / (ROUNDS * made.costs.pairs(triples=False) ** 2)  # less what discrete noise gives up
+        assert 0.995 < part <= 1
+
+
+def spent_on_tables(made):
+    """In fractions: what its tables of two and three columns cost, by what a unit moves and what is drawn."""
+    spent = Fraction(0)
+    for counts, deviation in made.counts:
+        if counts.ndim > 1:
+            costs = made.costs
+            pair = counts.ndim == 2
+            reach = interactions.reach(counts.shape, costs.rows, costs.adjacency) if pair else costs.reach
+            spent += Fraction(reach) ** 2 / (Fraction(deviation) ** 2 - Fraction(SMOOTHING))
+    return spent
+
+
+@pytest.mark.parametrize("chosen", ["by their worth", "none in the end"])
+@pytest.mark.parametrize("mu", [0.1, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace_one"])
+def test_what_is_left_is_handed_on_and_no_more(adjacency, mu, chosen, monkeypatch):
+    """With the largest μ tables of three columns are measured too."""
+    if chosen == "none in the end":
+        of_scores = Scores.chosen
+        monkeypatch.setattr(Scores, "chosen", lambda self, mu, whole=False: {} if whole else of_scores(self, mu))
+    costs = Costs(mu, 2, adjacency, len(SIZES))
+    made = transcript(some_rows(np.random.default_rng(4), 50_000), costs)
+    may = ROUNDS * Fraction(costs.pairs(triples=made.with_triples)) ** 2
+    assert made.with_triples == (mu == 3)
+    assert bool(made.triples) == (mu == 3 and chosen == "by their worth")
+    if made.with_triples:
+        may += Fraction(costs.triples) ** 2
+    assert 1 - Fraction(1, 10**9) < spent_on_tables(made) / may <= 1
+
+
+def levels_of(shares, rows=10**6):
+    """The bins of columns with these shares, by so many rows."""
+    made = Measuring.__new__(Measuring)
+    columns = len(shares)
+    made.costs, made.with_triples, made.rows = Costs(0.18, 1, "add_remove", columns), False, float(rows)
+    made.pairs, made.singles = tuple(combinations(range(columns), 2)), shares
+    return made._levels(())
+
+
+@pytest.mark.parametrize("columns", [2, 30, 200])
+def test_there_are_no_more_bins_than_may_be(columns):
+    """Columns of many even values had 66 bins each, however many columns there were; one of two values keeps both."""
+    levels = levels_of([np.array([0.9, 0.1]), *[np.full(200, 1 / 200)] * (columns - 1)])
+    assert levels.finest <= MOST_BINS
+    assert levels.sizes[0, 0] == 2
+    assert levels.sizes[0].min() >= 2
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.05, 0.07, 0.1, 0.2])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4])
+def test_what_is_accepted_can_be_released(columns, epsilon):
+    """Noise that bins are planned with, and that is never drawn, was refused when it had been charged already."""
+    try:
+        made = synthesizer((4,) * columns, epsilon=epsilon, delta=1e-4, max_rows_per_unit=10**6)
+    except InvalidArgument:
+        assert (columns, epsilon) not in {(2, 0.1), (3, 0.2), (4, 0.2)}
+        return
+    rows = np.random.default_rng(5).integers(0, 4, (10, columns))
+    assert made.release(rows, unsafe_seed=5).value.sample(5).shape == (5, columns)
+
+
+@pytest.mark.parametrize("check", [0.0, 0.3])
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_all_noise_that_is_drawn_is_known_before(columns, check, monkeypatch):
+    """Where the sampler has just as much as is needed, nothing fails; with less, it is refused."""
+    generator = np.random.default_rng(6)
+    costs, sizes = Costs(0.5, 3, "replace_one", columns, check), (5,) * columns
+    drawn = [costs.deviations(sizes).max(), costs.check_deviation() if check else 0]
+    most = max(*drawn, costs.score_deviation(len(LEVELS) * columns * (columns - 1) // 2) if columns > 1 else 0)
+    rows = generator.integers(0, 5, (3000, columns))
+    for module in (measuring, choice):
+        monkeypatch.setattr(module, "LARGEST_SIGMA", most)
+    costs.require_drawn(sizes)
+    counter = CodedRows(rows, sizes)
+    Measuring(counter, (False,) * columns, costs, Seeded(5), np.random.default_rng(5)).learnt()
+    monkeypatch.setattr(measuring, "LARGEST_SIGMA", most * (1 - 1e-9))
+    with pytest.raises(InvalidArgument, match="more than is drawn"):
+        costs.require_drawn(sizes)
+
+
+def test_noise_on_columns_of_unknown_size_is_known_before():
+    costs = Costs(1.0, 1, "add_remove", 3)
+    for sizes in ((2, 1, 5), (2, 10**3, 5), (2, 10**5, 5), (2, 10**7, 5)):
+        deviations = costs.deviations(sizes)
+        limit = float(deviations.max())
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(measuring, "LARGEST_SIGMA", max(limit, costs.score_deviation(9)) * (1 - 1e-9))
+            with pytest.raises(InvalidArgument, match="more than is drawn"):
+                costs.require_drawn((2, 1, 5), (2, MOST_VALUES, 5))
+
+
+def test_more_noise_than_the_sampler_has_is_never_drawn():
+    made = Measuring.__new__(Measuring)
+    made.source = Seeded(1)
+    with pytest.raises(InvalidArgument, match="more than is drawn"):
+        made._noisy(np.zeros(3, dtype=np.int64), 2.0**29 * 1.01)
 
 
 @pytest.mark.statistical
@@ -95,7 +249,7 @@ def test_a_twin_that_scores_without_noise_is_seen():
     """The law above can fail: distances that are measured with too little noise break it."""
     generator = np.random.default_rng(7)
     costs = synthesizer(SIZES, epsilon=1.0, delta=1e-6).costs
-    cheap = replace(costs, moved=costs.moved / 20)
+    cheap = Cheap(**vars(costs))
     rows = some_rows(generator, 3000)
     here = transcript(rows, cheap)
     there = transcript(rows[:-1], cheap, repeats=here)

@@ -24,29 +24,29 @@ def some_targets(generator, columns=3, values=4):
 
 
 def loss(levels, targets, logits):
-    shares = mixture._shares(levels, logits)
+    shares, _ = mixture._normal(levels, logits)
     wide = mixture._at_all_levels(levels, shares)
     parts = zip(targets.pair_weights, map(mixture._tables, wide), targets.pairs, strict=True)
     pairs = sum((weights * (tables - wanted) ** 2).sum() / 4 for weights, tables, wanted in parts)
     for columns, wanted, weight in targets.triples:
-        one, other, third = (wide[-1][:, levels.slice(-1, column)] for column in columns)
-        found = np.einsum("ka,kb,kc->abc", one, other, third) / len(one)
+        one, other, third = (wide[-1][levels.slice(-1, column)] for column in columns)
+        found = np.einsum("ak,bk,ck->abc", one, other, third) / one.shape[1]
         pairs += weight * ((found - wanted) ** 2).sum() / 2
-    return pairs + (targets.single_weights * (shares.mean(axis=0) - targets.singles) ** 2).sum() / 2
+    return pairs + (targets.single_weights * (shares.mean(axis=1) - targets.singles) ** 2).sum() / 2
 
 
 def test_the_slope_is_that_of_the_loss(monkeypatch):
-    monkeypatch.setattr(mixture, "_tables", lambda wide: (wide.T @ wide) / len(wide))
+    monkeypatch.setattr(mixture, "_tables", lambda wide: (wide @ wide.T) / wide.shape[1])
     generator = np.random.default_rng(1)
     levels, targets = some_targets(generator)
-    logits = generator.normal(size=(5, levels.finest))
-    shares = mixture._shares(levels, logits)
+    logits = generator.normal(size=(levels.finest, 5))
+    shares, _ = mixture._normal(levels, logits)
     wide = mixture._at_all_levels(levels, shares)
     parts = zip(wide, targets.pair_weights, targets.pairs, strict=True)
-    moved = [part @ (weights * (mixture._tables(part) - wanted)) for part, weights, wanted in parts]
+    moved = [(weights * (mixture._tables(part) - wanted)) @ part for part, weights, wanted in parts]
     for triple in targets.triples:
         mixture._add_slope(triple, levels, wide[-1], moved[-1])
-    slope = mixture._slope(levels, shares, moved, targets) / len(logits)
+    slope = mixture._slope(levels, shares, moved, targets) / logits.shape[1]
     for _ in range(20):
         place = tuple(generator.integers(0, logits.shape))
         moved = [logits.copy() for _ in range(2)]
@@ -86,3 +86,9 @@ def test_what_is_common_is_where_it_begins():
     levels = Levels.of(shares, (0.0,))
     begun = Mixture.begun(levels, np.concatenate(shares).astype(np.float32), generator)
     assert begun.shares.mean(axis=0) == pytest.approx(np.concatenate(shares), abs=0.02)
+
+
+def test_any_logits_are_shares_of_each_column():
+    levels = Levels.of([np.full(2, 0.5), np.full(3, 1 / 3)], (0.0,))
+    made = Mixture(levels, np.array([[1e30, -1e30, 0, 5e4, 5e4]], dtype=np.float32))
+    assert made.shares == pytest.approx(np.array([[1, 0, 0, 0.5, 0.5]]))

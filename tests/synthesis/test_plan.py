@@ -8,6 +8,7 @@ import pytest
 
 from sitr.accounting.notions import SMOOTHING
 from sitr.errors import InvalidArgument
+from sitr.synthesis import measuring
 from sitr.synthesis.plan import chosen_columns, kept_of_unit
 from sitr.synthesis.table import SyntheticTable
 from sitr.tables.relations import Scan
@@ -118,6 +119,16 @@ def test_values_that_are_found_are_part_of_the_price(clinic):
     for plan in (found, declared):
         assert 0.99 < plan.event.epsilon(delta=1e-8).upper <= 1
     assert found.mechanism.costs.mu < declared.mechanism.costs.mu
+
+
+def test_noise_beside_many_values_that_may_be_found_is_refused_before_it_is_charged(clinic, monkeypatch):
+    """A column whose values are found was taken for one of a single value, and took a larger part in the release."""
+    asked = clinic.table("visits").synthesize(["smokes", "diagnosis"], max_rows_per_unit=1)
+    costs = asked.explain(epsilon=1).plan.mechanism.costs
+    assert 30 / costs.mu > max(*costs.deviations([2, 1]), costs.score_deviation(3))
+    monkeypatch.setattr(measuring, "LARGEST_SIGMA", 30 / costs.mu)
+    with pytest.raises(InvalidArgument, match="more than is drawn"):
+        asked.explain(epsilon=1)
 
 
 def test_a_table_of_one_column_spends_all_on_it(clinic):

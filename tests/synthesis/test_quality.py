@@ -48,9 +48,9 @@ def test_the_noise_tells_how_wrong_each_table_is(made):
     assert [one.columns for one in quality.singles] == [(name,) for name in quality.columns]
     measured = made.value.learnt.measured
     for one, table in zip((*quality.singles, *quality.tables), measured, strict=True):
-        assert one.shape == table.counts.shape
-        assert one.noise == pytest.approx(1.96 * table.variance**0.5)
-        assert one.error == pytest.approx(0.5 * 0.79788 * table.variance**0.5 * table.counts.size / made.rows, rel=1e-4)
+        assert one.shape == table.shape
+        assert one.noise == pytest.approx(1.96 * table.deviations.mean())
+        assert one.error == pytest.approx(0.5 * 0.79788 * table.deviations.sum() / made.rows, rel=1e-4)
     pairs = {one.columns for one in quality.tables}
     assert len(pairs) + len(quality.unmeasured) == 6
     assert not pairs & set(quality.unmeasured)

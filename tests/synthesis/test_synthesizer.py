@@ -134,6 +134,17 @@ def test_what_cannot_be_is_refused(arguments):
         synthesizer(**{"epsilon": 1.0, "delta": 1e-6, **arguments})
 
 
+def test_a_delta_that_discrete_noise_takes_is_refused_with_what_to_do():
+    """Units of 1,000 rows were refused at δ = 1e-9, by a bound that grew with their square."""
+    wide = {"max_rows_per_unit": 1000, "adjacency": "replace_one"}
+    assert synthesizer((4,) * 14, epsilon=1.0, delta=1e-9, **wide)
+    with pytest.raises(InvalidArgument) as refused:
+        synthesizer((4,) * 14, epsilon=1.0, delta=1e-18, **wide)
+    assert "delta=1e-18 is not above" in refused.value.what
+    assert "discrete noise" in refused.value.why
+    assert "a smaller max_rows_per_unit" in refused.value.do
+
+
 @pytest.mark.parametrize("rows", [[[0, 5]], [[-1, 0]], [[0.5, 0.5]], [0, 1], [["77", "a"]]])
 def test_what_are_no_rows_is_refused_and_not_shown(rows):
     with pytest.raises(InvalidArgument) as refused:

@@ -2,13 +2,16 @@
 
 import base64
 import json
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
 import pyarrow
 import pytest
 
-from sitr.errors import InvalidArgument
+from sitr.errors import InvalidArgument, InvalidRecord
+from sitr.release import NOT_PRIVATE
+from sitr.synthesis import table as tables
 from sitr.synthesis.table import SyntheticTable
 from tests.synthesis.visits import DAY, DECLARED, visits
 from tests.tables import engines
@@ -47,10 +50,31 @@ def test_a_model_can_be_saved_and_read_anywhere(made, tmp_path):
     assert again.event == made.event
     made.to_parquet(tmp_path / "rows.parquet", 50, seed=5)
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").num_rows == 50
-    for content in ("", "{}", "[" * 10**5, '{"synthetic": 2}', '{"synthetic": 1, "columns": [1]}'):
+    for content in ("", "{}", "[" * 10**5, '{"synthetic": 1}', '{"synthetic": 2, "columns": [1]}'):
         (tmp_path / "other.json").write_text(content)
         with pytest.raises(InvalidArgument, match="holds no synthetic table"):
             SyntheticTable.load(tmp_path / "other.json")
+
+
+def test_a_model_of_an_earlier_form_is_called_that(made, tmp_path, monkeypatch):
+    (tmp_path / "model.json").write_text(json.dumps(made.to_dict() | {"synthetic": 1}))
+    with pytest.raises(InvalidArgument, match=r"(?s)holds no synthetic table.*earlier development version"):
+        SyntheticTable.load(tmp_path / "model.json")
+    with engines.asked("duckdb", {"visits": visits()}, DECLARED) as database:
+        asked = database.table("visits").synthesize(["age", "smokes"])
+        with monkeypatch.context() as earlier:
+            earlier.setattr(tables, "FORMAT", 1)
+            asked.release(epsilon=1, operation="mine")
+        with pytest.raises(InvalidRecord, match=r"(?s)another form.*earlier development version.*Nothing was charged"):
+            asked.release(epsilon=1, operation="mine")
+
+
+def test_what_protects_nobody_says_so_also_when_it_is_read_again(made, tmp_path):
+    replace(made, private=False).save(tmp_path / "seeded.json")
+    again = SyntheticTable.load(tmp_path / "seeded.json")
+    assert not again.private
+    assert NOT_PRIVATE in str(again)
+    assert NOT_PRIVATE not in str(SyntheticTable.from_dict(made.to_dict(), "entry", "operation"))
 
 
 def packed(numbers, kind):
@@ -75,13 +99,14 @@ def packed(numbers, kind):
         lambda model: model.update(logits=""),
         lambda model: model.update(logits=packed(np.full(len(base64.b64decode(model["logits"])) // 4, np.nan), "<f4")),
         # What is not needed to draw a row, but to answer anything else.
-        lambda model: model["measured"]["tables"][0].update(columns=[99]),
-        lambda model: model["measured"]["tables"][0].update(columns=[-1]),
-        lambda model: model["measured"]["tables"][0].update(columns=[1]),
-        lambda model: model["measured"]["tables"][0].update(variance=0),
-        lambda model: model["measured"]["tables"][0].update(variance=float("nan")),
-        lambda model: model["measured"].update(tables=[]),
-        lambda model: model["measured"]["tables"][-1].update(columns=[0, 0]),
+        lambda model: model["measured"]["interactions"][0].update(columns=[0, 99]),
+        lambda model: model["measured"]["interactions"][0].update(columns=[-1, 0]),
+        lambda model: model["measured"]["interactions"][0].update(columns=[1]),
+        lambda model: model["measured"]["interactions"][-1].update(columns=[0, 0]),
+        lambda model: model["measured"]["interactions"][0].update(variance=float("inf")),
+        lambda model: model["measured"]["margins"][0].update(variance=0),
+        lambda model: model["measured"]["margins"][0].update(variance=float("nan")),
+        lambda model: model["measured"].update(margins=[]),
         lambda model: model.update(fit={"distances": [[[0], 5]], "deviation": 1.0, "rows": 5.0}),
         lambda model: model.update(rules={"sizes": [2], "impossible": [[[0, [1]]]], "determines": []}),
         lambda model: model.update(table=["visits"]),

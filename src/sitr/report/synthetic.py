@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..pictures import BLUE, FORMATS, ORANGE, empty_figure
 from ..release import NOT_PRIVATE
-from .figures import BLUE, FORMATS, ORANGE, empty_figure, write_pictures
+from .figures import write_pictures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..tables.codes import Code
 from .conditions import share
-from .measured import Mask, Measured, Sum, together
+from .measured import Mask, Measured, Sum, averaged
 from .measuring import Learnt
 
 NOT_MEASURED = "not measured: no interval"
@@ -90,7 +90,7 @@ def measured_sum(measured: Sequence[Measured], wanted: Mapping[int, Mask]) -> Su
     if not all(mask.any() for mask in wanted.values()):
         return Sum(0.0, 0.0)
     if not wanted:
-        return together([found for one in measured if len(one.columns) == 1 and (found := one.total(wanted))])
+        return averaged([found for one in measured if len(one.columns) == 1 and (found := one.total(wanted))])
     tables = [one for one in measured if wanted.keys() <= set(one.columns)]
     for width in sorted({len(one.columns) for one in tables}):
         sums = [found for one in tables if len(one.columns) == width and (found := one.total(wanted))]

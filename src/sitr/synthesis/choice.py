@@ -8,16 +8,19 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..accounting.notions import SMOOTHING
 from ..mechanisms.samplers.draws import LARGEST_SIGMA
+from .measured import OFF
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Columns = tuple[int, ...]
 Pair = tuple[int, int]
 Key = TypeVar("Key", bound=Columns)
 
-OFF = 0.8  # mean size of a normal number, in standard deviations
 SMOOTHED = 0.5  # which part of small noise is left after many tables were fitted at once
-GRID = 2  # noises that are drawn are 2^(k/GRID): few different ones, since each has a table of its own to draw from
+GRID = 2  # deviations of noise are 2^(k/GRID),
+LEAST_DEVIATION = 4.0  # and no smaller, so that hardly anything is outside of what passes for Gaussian noise
 WORTH = 0.2  # the least part of its distance that measuring a table gains
 HALVINGS = 60
 NEWTON = 8  # steps to solve a cubic
@@ -29,10 +32,12 @@ class Chosen(NamedTuple):
     Attributes:
         level: Of its bins.
         mu: What it costs.
+        deviation: Of the noise on each number that is measured.
     """
 
     level: int
     mu: float
+    deviation: float
 
 
 @dataclass(frozen=True)
@@ -43,19 +48,30 @@ class Scores(Generic[Key]):
         tables: The columns of each.
         distances: By table and level: noisy ones, less a deviation of that noise, since those that are chosen are
             among the largest.
-        cells: Of the tables; 0 where a level is not worth a table, or is the same as another.
-        reach: How far a unit moves a table: noise is so much larger.
+        errors: By how many rows, about, noise that costs a μ of 1 would take its cells away, in all; 0 where there is
+            no table of that level: see `there`.
+        reaches: How far a unit moves the whole numbers that would be measured, in ℓ2.
     """
 
     tables: tuple[Key, ...]
     distances: Floats
-    cells: Floats
-    reach: float
+    errors: Floats
+    reaches: Floats
 
-    def chosen(self, mu: float) -> dict[Key, Chosen]:
-        """Return the tables that gain most in all for the privacy μ, which is spent whole or nearly.
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Whether a level has a table of its own: it has none with a column of one bin, or bins of the level before."""
+        return self.errors > 0
 
-        A price of μ² is found at which the tables that are worth it cost what there is.
+    def chosen(self, mu: float, *, whole: bool = False) -> dict[Key, Chosen]:
+        """Return the tables that gain most in all for the privacy μ.
+
+        A price of μ² is found at which the tables that are worth it cost what there is, or less: noise is drawn with
+        few deviations, so that about a quarter of μ² is left.
+
+        Args:
+            mu: What may be spent.
+            whole: Whether all noise is then made smaller together, until nothing is left.
 
         Privacy: never more than μ is spent. Where it is so small that every price lets through too much, as distances
         are but noise then, no table is measured.
@@ -63,28 +79,56 @@ class Scores(Generic[Key]):
         low, high = 1e-6, 1e18
         for _ in range(HALVINGS):
             price = np.sqrt(low * high)
-            low, high = (price, high) if self._at(price)[1] > mu**2 else (low, price)
-        found, spent = self._at(high)
-        return found if spent <= mu**2 else {}
+            low, high = (price, high) if (self._at(price)[1] ** 2).sum() > mu**2 else (low, price)
+        levels, mus, deviations = self._at(high)
+        if (mus**2).sum() > mu**2:
+            return {}
+        if whole and mus.any():
+            mus, deviations = self._filled(mu, levels, mus > 0, deviations)
+        found = zip(self.tables, levels.tolist(), mus.tolist(), deviations.tolist(), strict=True)
+        return {one: Chosen(*how) for one, *how in found if how[1]}
 
-    def _at(self, price: float) -> tuple[dict[Key, Chosen], float]:
-        """What is worth its price, and its μ² in all.
+    def _filled(
+        self, mu: float, levels: Integers, chosen: NDArray[np.bool_], deviations: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return what tables cost, and their noise, where all of it is made smaller together until they cost μ."""
+        reaches, most = self.reaches[np.arange(len(levels)), levels], mu**2 * (1 - 2.0**-40)
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            times = (low + high) / 2
+            smaller = np.maximum(times * deviations, LEAST_DEVIATION)
+            low, high = (times, high) if (_cost(reaches, smaller)[chosen] ** 2).sum() > most else (low, times)
+        smaller = np.maximum(high * deviations, LEAST_DEVIATION)
+        return np.where(chosen, _cost(reaches, smaller), 0.0), smaller
+
+    def _at(self, price: float) -> tuple[Integers, Floats, Floats]:
+        """Return each table's best level at a price; what that costs, or 0 if it is not worth it; and its noise.
 
         A table that is off by d rows, and would be by r if nothing but its noise were known, is off by d r / (d + r)
         after the fit, which draws it towards what is known: the harmonic law was found by measuring. So d² / (d + r) is
         gained, where r = c/μ; its best μ solves x (1 + x)² = d³ / (2 c² price) with x = d μ / c.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far, noise = np.maximum(self.distances, 0.0), OFF * SMOOTHED * self.reach * self.cells
-            mus = _solved(far**3 / (2 * price * noise**2)) * noise / far
-            mus = 2.0 ** (np.floor(GRID * np.log2(mus)) / GRID)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            far, noise = np.maximum(self.distances, 0.0), OFF * SMOOTHED * self.errors
+            wanted = _solved(far**3 / (2 * price * noise**2)) * noise / far
+            deviations = _deviations((self.reaches / wanted) ** 2 + SMOOTHING)
+            mus = _cost(self.reaches, deviations)
             gains = far**2 / (far + noise / mus) - price * mus**2
-        drawn = mus * LARGEST_SIGMA > 2 * self.reach  # noise beyond that is not
-        gains = np.where((self.cells > 0) & (far > 0) & drawn & (gains > WORTH * far), gains, 0.0)
+            worth = self.there & (far > 0) & (deviations <= LARGEST_SIGMA) & (gains > WORTH * far)
+        gains = np.where(worth, gains, 0.0)
         levels = gains.argmax(axis=1)
-        rows = np.flatnonzero(gains[np.arange(len(levels)), levels] > 0)
-        found = {self.tables[row]: Chosen(int(levels[row]), float(mus[row, levels[row]])) for row in rows}
-        return found, sum(one.mu**2 for one in found.values())
+        best = np.arange(len(levels)), levels
+        return levels, np.where(gains[best] > 0, mus[best], 0.0), deviations[best]
+
+
+def _cost(reaches: Floats, deviations: Floats) -> Floats:
+    """The μ of noise on what a unit moves so far (THEORY 3.5), rounded up."""
+    return np.asarray(reaches / np.sqrt(deviations**2 - SMOOTHING) * (1 + 2.0**-40))
+
+
+def _deviations(variances: Floats) -> Floats:
+    """Return the next larger deviations that noise is drawn with: few, since each has a table to draw from."""
+    return np.asarray(2.0 ** (np.ceil(GRID * np.log2(np.maximum(variances, LEAST_DEVIATION**2)) / 2) / GRID))
 
 
 def _solved(wanted: Floats) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .evening import evened
 from .mixture import Mixture
 from .rules import Rules
 
@@ -95,13 +96,15 @@ def _block(
     each[generator.permutation(components)[: rows - int(each.sum())]] += 1
     ends = np.cumsum(each)
     made = np.empty((rows, len(levels.bins)), dtype=_smallest(singles), order="F")
-    for column, bins in enumerate(levels.bins):
+    for column in range(len(levels.bins)):
         shares = mixture.shares[:, levels.slice(0, column)].astype(np.float64)
         counts = even_counts(shares, each, generator)
-        places = np.repeat(np.tile(np.arange(shares.shape[1], dtype=made.dtype), components), counts.ravel())
+        made[:, column] = np.repeat(np.tile(np.arange(shares.shape[1], dtype=made.dtype), components), counts.ravel())
         for begin, end in zip(ends - each, ends, strict=True):
-            generator.shuffle(places[begin:end])  # inside a component, columns are independent
-        made[:, column] = values_in_bins(places, bins, singles[column], generator)
+            generator.shuffle(made[begin:end, column])  # inside a component, columns are independent
+    evened(made, each, mixture, generator)
+    for column, bins in enumerate(levels.bins):
+        made[:, column] = values_in_bins(made[:, column], bins, singles[column], generator)
     return made, each
 
 

@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .. import markup
 from ..accounting import Bracket, Event
 from ..display import counted, reckoned, rounded_up, scientific
 from ..tables.codes import Code
+from .bins import MOST_BINS, even_share
 from .linked import LinkedPlan
-from .measuring import FEWEST, HELD, MOST, MOST_BINS, ROUNDS, STEPS
+from .measured import OFF
+from .measuring import FEWEST, HELD, MOST, ROUNDS, STEPS
 from .mixture import COMPONENTS
 from .plan import SynthesisPlan
 
-OFF = math.sqrt(2 / math.pi)  # mean size of a normal number, in standard deviations
 COUNTING = 6e-9  # seconds for a row and a table of two columns, on one core of a small machine
 FITTING = 1e-10  # seconds for a step, a component and two bins
+SCORING = 4e-4  # seconds for two columns, in all rounds together
 
 
 class Line(NamedTuple):
@@ -66,6 +69,9 @@ class SynthesisExplanation:
 
     def __repr__(self) -> str:
         return f"SynthesisExplanation({self._cost()})"
+
+    def _repr_html_(self) -> str:
+        return markup.page(markup.code(str(self)))
 
     def __str__(self) -> str:
         return "\n".join(
@@ -125,10 +131,11 @@ class SynthesisExplanation:
     def _bound(self) -> list[str]:
         most = self.plan.rows_per_unit
         if self.plan.coded.bound is None:
-            return ["Each row is a unit of its own, and changes one cell of each table by 1."]
-        kept = "row of a unit is used, and changes" if most == 1 else "rows of a unit are used, and change"
+            return ["Each row is a unit of its own, and counts once in each table."]
+        kept = "row of a unit is used, and counts" if most == 1 else "rows of a unit are used, and count"
+        times = {1: "once", 2: "twice"}.get(most, f"{most:,} times")
         return [
-            f"At most {most:,} {kept} each table by {most:,} in all.",
+            f"At most {most:,} {kept} at most {times} in each table.",
             "A synthetic row stands for a row, not for a unit: nobody in the synthetic table has several.",
         ]
 
@@ -197,9 +204,11 @@ def explained(
     bins = seconds = megabytes = None
     if rows:
         bins = tuple(min(size, _bins(rows, typical)) for size in sizes)
-        wide = min(sum(bins), MOST_BINS)
-        seconds = COUNTING * rows * (pairs + 2 * len(codes)) + FITTING * sum(STEPS) * COMPONENTS * wide**2
-        megabytes = (8 * wide**2 + 6 * 4 * wide**2 + 6 * 4 * COMPONENTS * wide) / 2**20 + 50
+        share = even_share(bins, MOST_BINS)
+        bins = tuple(min(size, share) for size in bins)
+        wide = sum(bins)
+        seconds = (COUNTING * rows + SCORING) * (pairs + 2 * len(codes)) + FITTING * sum(STEPS) * COMPONENTS * wide**2
+        megabytes = (72 * wide**2 + 6 * 4 * COMPONENTS * wide + 2048 * pairs) / 2**20 + 20
     return SynthesisExplanation(
         plan=plan,
         epsilon=(plan.event if event is None else event).epsilon(delta=delta),

@@ -61,8 +61,8 @@ class LinkedTables(Paid):
         columns = {
             code.name: code.values_of(column, generator) for code, column in zip(above.codes, numbers.T, strict=True)
         }
-        # That a number is missing is made of noise alone.
-        counts = columns.pop(self.count).fill_null(1).to_numpy(zero_copy_only=False)
+        # That a number is missing, or none, is made of noise alone.
+        counts = np.maximum(columns.pop(self.count).fill_null(1).to_numpy(zero_copy_only=False), 1)
         shared = {
             below.columns.index(name): numbers[:, place]
             for place, name in enumerate(above.columns)
@@ -248,7 +248,8 @@ def linked_plan(
     schema = parents.schema(declared)
     # Of columns whose values are found first, each model would find its own.
     shared = [name for name in columns if schema[name].kind != "string" or schema[name].categories is not None]
-    sizes = PerUnit(children, (), ((count, UnitAggregate("count", None, (1, most))),))
+    ends = min(1, most - 1), most  # bounds are two numbers; units without children are none of the rows
+    sizes = PerUnit(children, (), ((count, UnitAggregate("count", None, ends)),))
     above = Join(Select(parents, tuple((name, name) for name in columns)), sizes, ())
     below = Join(
         Select(children, tuple((name, name) for name in child_columns)),

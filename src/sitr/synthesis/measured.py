@@ -1,10 +1,11 @@
-"""What was measured of a table, as it was measured: noisy counts that nothing was done to, right on average."""
+"""What was measured, as it was measured: noisy numbers that nothing was chosen by, right on average."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+OFF = math.sqrt(2 / math.pi)  # mean size of a normal number, in standard deviations
 
 
 class Sum(NamedTuple):
@@ -27,20 +29,80 @@ class Sum(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """A noisy table of some columns.
+class Margin:
+    """The noisy counts of a column.
 
     Attributes:
-        columns: By number.
-        bins: Of each of them, the bin of each value.
-        counts: Of rows, by bins.
+        column: Which, by number.
+        counts: Of rows, by value.
         variance: Of the noise on each count, which is independent of the others.
     """
 
-    columns: tuple[int, ...]
-    bins: tuple[Integers, ...]
+    column: int
     counts: Floats
     variance: float
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Of which columns it is."""
+        return (self.column,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many counts there are, by column."""
+        return self.counts.shape
+
+    @property
+    def deviations(self) -> Floats:
+        """Of the noise on each count."""
+        return np.full(self.shape, math.sqrt(self.variance))
+
+    def total(self, wanted: Mapping[int, Mask]) -> Sum:
+        """Return how many rows have wanted values.
+
+        Args:
+            wanted: Of columns, by number, whether each of their values is; of other columns, all are.
+
+        Example:
+            >>> Margin(3, np.array([10.0, 20.0, 5.0]), 4.0).total({3: np.array([False, True, True])})
+            Sum(value=25.0, variance=8.0)
+        """
+        chosen = self.counts[wanted[self.column]] if self.column in wanted else self.counts
+        return Sum(float(chosen.sum()), chosen.size * self.variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Interaction:
+    """What was measured of two columns beside their counts.
+
+    Attributes:
+        margins: The counts of both columns.
+        bins: Of each column, the bin of each value.
+        cells: By how many rows more or less each two bins have in common than the counts of bins alone would say: the
+            noisy interaction of `interactions`, which is centred.
+        variance: Of the noise on each cell, before it was centred; independent of the others, and of the margins.
+    """
+
+    margins: tuple[Margin, Margin]
+    bins: tuple[Integers, Integers]
+    cells: Floats
+    variance: float
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Of which columns it is."""
+        return self.margins[0].column, self.margins[1].column
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many bins there are, by column."""
+        return self.cells.shape
+
+    @property
+    def deviations(self) -> Floats:
+        """Of the noise on the rows in each two bins."""
+        here, there = (np.bincount(bins) for bins in self.bins)
+        return np.asarray(np.sqrt(self._variance(1, 1, here[:, np.newaxis], there)))
 
     def total(self, wanted: Mapping[int, Mask]) -> Sum | None:
         """Return how many rows have wanted values, or None where only a part of some bin is wanted.
@@ -49,28 +111,51 @@ class Measured:
             wanted: Of columns, by number, whether each of their values is; of other columns, all are.
 
         Example:
-            >>> one = Measured((3,), (np.array([0, 1, 1]),), np.array([10.0, 20.0]), 4.0)
-            >>> one.total({3: np.array([False, True, True])})
-            Sum(value=20.0, variance=4.0)
-            >>> one.total({3: np.array([False, True, False])}) is None
-            True
+            >>> margins = Margin(0, np.array([6.0, 4.0]), 1.0), Margin(1, np.array([5.0, 5.0]), 1.0)
+            >>> one = Interaction(margins, (np.arange(2), np.arange(2)), np.array([[2.0, -2.0], [-2.0, 2.0]]), 8.0)
+            >>> one.total({0: np.array([True, False]), 1: np.array([True, False])})
+            Sum(value=5.0, variance=2.3125)
         """
+        masks = [
+            wanted.get(one.column, np.ones(bins.size, dtype=bool))
+            for one, bins in zip(self.margins, self.bins, strict=True)
+        ]
         inside = []
-        for column, bins in zip(self.columns, self.bins, strict=True):
-            mask = wanted.get(column, np.ones(bins.size, dtype=bool))
+        for mask, bins in zip(masks, self.bins, strict=True):
             held, whole = np.bincount(bins, mask), np.bincount(bins)
             if ((held > 0) & (held < whole)).any():
                 return None
             inside.append(held > 0)
-        chosen = self.counts[np.ix_(*inside)]
-        return Sum(float(chosen.sum()), chosen.size * self.variance)
+        (x, y), (a, b) = self.shape, (int(one.sum()) for one in inside)
+        here, there = (one.counts[mask].sum() for one, mask in zip(self.margins, masks, strict=True))
+        rows = sum(part * one.counts.sum() for part, one in zip(self._parts, self.margins, strict=True))
+        value = self.cells[np.ix_(*inside)].sum() + here * b / y + there * a / x - rows * a * b / (x * y)
+        return Sum(float(value), float(self._variance(a, b, *(mask.sum() for mask in masks))))
+
+    @property
+    def _parts(self) -> tuple[float, float]:
+        """How much either margin has to say in the number of all rows: by its precision."""
+        one, other = (margin.counts.size * margin.variance for margin in self.margins)
+        return other / (one + other), one / (one + other)
+
+    def _variance(self, a: int, b: int, here: Any, there: Any) -> Any:
+        """The variance of the rows in a · b cells, in bins of so many values on either side."""
+        x, y = self.shape
+        found = self.variance * a * (1 - a / x) * b * (1 - b / y)
+        for margin, part, inside, share in zip(self.margins, self._parts, (here, there), (b / y, a / x), strict=True):
+            taken = part * a * b / (x * y)  # of every value, from those that are counted and from the others
+            found = found + margin.variance * (inside * (share - taken) ** 2 + (margin.counts.size - inside) * taken**2)
+        return found
 
 
-def together(sums: list[Sum]) -> Sum:
+Measured: TypeAlias = Margin | Interaction
+
+
+def averaged(sums: list[Sum]) -> Sum:
     """Return the best estimate by several sums of independent noise of one number.
 
     Example:
-        >>> together([Sum(10.0, 1.0), Sum(20.0, 4.0)])
+        >>> averaged([Sum(10.0, 1.0), Sum(20.0, 4.0)])
         Sum(value=12.0, variance=0.8)
     """
     precision = sum(1 / one.variance for one in sums)

@@ -2,8 +2,9 @@
 
 Parts of a fixed μ are spent on the counts of each column, and then in rounds: on how far each table of two columns is
 from what is known so far, and on the tables that are chosen by that. Where there are enough rows, the last round does
-the same with tables of three columns. Which tables, and how noisy, is chosen from what was measured before, but the
-parts add up to the same μ whatever is chosen.
+the same with tables of three columns. Which tables, and how noisy, is chosen from what was measured before, and what a
+round leaves is spent by the next one. So only the sum of all μ² is fixed: that of Gaussian DP is a filter, which holds
+whatever is chosen of what was measured (THEORY 5.1).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,25 +23,28 @@ from ..accounting.notions import LEAST_VARIANCE, SMOOTHING, discrete_gdp
 from ..errors import InvalidArgument
 from ..mechanisms.randomness import Source
 from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussian
-from .bins import Levels, held
-from .choice import OFF, Columns, Pair, Scores
+from ..units import Adjacency
+from . import interactions
+from .bins import MOST_BINS, WIDER, Levels, even_share, held
+from .choice import LEAST_DEVIATION, Chosen, Columns, Pair, Scores
 from .denoising import Spread, denoised
 from .fit import Fit
-from .measured import Measured
+from .measured import OFF, Interaction, Margin, Measured
 from .mixture import Mixture, Targets, Triple
 
 Floats = NDArray[np.float64]
+Weight = Any  # of a table, or of each of its cells
 Integers = NDArray[np.int64]
 
-SINGLES, SCORES = 0.37, 0.05  # parts of μ²; the tables of two columns have the rest,
+SINGLES, SCORES = 0.41, 0.05  # parts of μ²; the tables of two columns have the rest,
 TRIPLES, TRIPLE_SCORES = 0.06, 0.01  # less these, where tables of three columns are measured
 ROUNDS = 4
 STEPS = 100, 100, 100, 150  # of the fit, by round
-WIDER = 2 / 3  # a column of many values gets a larger part, by this power of their number
+LARGER = 2 / 3  # a column of many values gets a larger part, by this power of their number,
+MOST_VALUES = 10**5  # as if it had no more than these
 HELD = 3.5  # deviations of the noise on a typical cell that a bin of the finest level holds,
 FEWEST, MOST = 0.0007, 0.01  # but no smaller and no larger part of the rows
 LEVELS = 1.0, 3.0, 9.0  # times as many rows are in the bins of each level
-MOST_BINS = 1500  # of all columns together
 SPREAD = 1.8  # times its distance: how far a table may be from what was expected of it
 WINDOW = 20_000.0, 10.0, 100.0  # steps of the fit that are averaged: times the part in a bin, at least, at most
 COARSEST = 0.05, 0.1  # the least part of the rows in a bin of tables of three columns, and the most at which they pay
@@ -69,17 +73,27 @@ class Costs:
 
     Attributes:
         mu: All of it.
-        reach: How far a unit moves a table in ℓ2, in rows,
-        moved: and a distance between two tables.
+        rows: How many rows a unit has at most.
+        adjacency: Between neighbours.
         columns: How many there are.
         check: The part of μ² that goes into measuring how far the result is from the rows.
     """
 
     mu: float
-    reach: float
-    moved: float
+    rows: int
+    adjacency: Adjacency
     columns: int
     check: float = 0.0
+
+    @property
+    def reach(self) -> float:
+        """How far a unit moves a table in ℓ2, in rows: under replace_one its rows leave, and others come."""
+        return self.rows * math.sqrt(2) if self.adjacency == "replace_one" else float(self.rows)
+
+    @property
+    def moved(self) -> int:
+        """How far it moves a distance between two tables; and how many cells of a table of counts it moves at most."""
+        return 2 * self.rows if self.adjacency == "replace_one" else self.rows
 
     def _part(self, of_learning: float) -> float:
         return self.mu * math.sqrt((1 - self.check) * of_learning)
@@ -112,22 +126,12 @@ class Costs:
         return self._distance_deviation(self.mu * math.sqrt(self.check), self.checked)
 
     def deviation(self, mu: float) -> float:
-        """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5).
-
-        Raises:
-            InvalidArgument: It is more than the sampler draws: beyond, what is drawn would not be what is charged.
-        """
-        found = math.sqrt(max((self.reach / mu) ** 2 + SMOOTHING, LEAST_VARIANCE)) * (1 + 2.0**-40)
-        if found > LARGEST_SIGMA:
-            raise InvalidArgument(
-                f"noise with a deviation of {found:.3g} rows is more than is drawn, {LARGEST_SIGMA:.3g}.",
-                do="take a larger epsilon, fewer columns, or a smaller max_rows_per_unit.",
-            )
-        return found
+        """Return the noise on a table that shall cost μ: discrete noise gives up a little variance (THEORY 3.5)."""
+        return math.sqrt(max((self.reach / mu) ** 2 + SMOOTHING, LEAST_VARIANCE)) * (1 + 2.0**-40)
 
     def deviations(self, sizes: Sequence[int]) -> Floats:
         """Return the noise on the counts of each column, of so many values each."""
-        weights = np.array([size**WIDER for size in sizes])
+        weights = _weights(sizes)
         mus = self.singles * np.sqrt(weights / weights.sum())
         return np.array([self.deviation(float(mu)) for mu in mus])
 
@@ -139,22 +143,43 @@ class Costs:
         """The noise on each of so many distances that cost μ together."""
         return self.deviation(mu / math.sqrt(max(distances, 1)) * self.reach / self.moved)
 
-    def require_drawn(self, sizes: Sequence[int]) -> None:
-        """Refuse noise that cannot be drawn before anything is charged, on columns of so many values each."""
-        self.deviations(sizes)
-        self.score_deviation(len(LEVELS) * math.comb(self.columns, 2))
-        self.score_deviation(min(math.comb(self.columns, 3), CANDIDATES), triples=True)
+    def require_drawn(self, sizes: Sequence[int], most: Sequence[int] | None = None) -> None:
+        """Refuse noise that is more than the sampler draws, before anything is charged.
+
+        Args:
+            sizes: How many values each column has; or at least has,
+            most: where it may have more.
+
+        Raises:
+            InvalidArgument: Beyond that, what is drawn would not be what is charged.
+        """
+        least, largest = _weights(sizes), _weights(sizes if most is None else most)
+        parts = least / (least + largest.sum() - largest)
+        drawn = [self.deviation(self.singles * math.sqrt(float(parts.min())))]
+        if self.columns > 1:
+            drawn.append(self.score_deviation(len(LEVELS) * math.comb(self.columns, 2)))
         if self.check:
-            self.check_deviation()
+            drawn.append(self.check_deviation())
+        _require_drawn(max(drawn))
+
+    @property
+    def triples_drawn(self) -> bool:
+        """Whether the noise on distances of tables of three columns can be drawn."""
+        return self.score_deviation(CANDIDATES, triples=True) <= LARGEST_SIGMA
 
     @property
     def outside(self) -> float:
-        """The probability that some noise is not what passes for Gaussian, over all that a unit moves."""
+        """The probability that some noise is not what passes for Gaussian, over all that a unit moves.
+
+        Each number that moves counts once, however far it moves (`discrete_gdp`). Of counts `moved` cells of a table
+        move at most; of a round's interactions all cells may, which are fewer than half of the square of all bins.
+        """
         pairs, triples = math.comb(self.columns, 2), min(math.comb(self.columns, 3), CANDIDATES)
-        tables = self.columns + ROUNDS * pairs + triples
         distances = len(LEVELS) * ROUNDS * pairs + triples + self.checked
-        moved = tables * math.ceil(self.reach**2) + distances * math.ceil(self.moved**2)
-        return moved * discrete_gdp(math.sqrt(LEAST_VARIANCE) * (1 + 2.0**-40), 1)[1]
+        counts = self.columns * self.moved + distances
+        cells = triples * self.moved + (ROUNDS * MOST_BINS**2 // 2 if pairs else 0)
+        least = math.sqrt(LEAST_VARIANCE) * (1 + 2.0**-40)
+        return counts * discrete_gdp(least, 1)[1] + cells * discrete_gdp(LEAST_DEVIATION, 1)[1]
 
 
 @dataclass(frozen=True)
@@ -200,7 +225,7 @@ class Measuring:
         self.singly = counter.singles()
         self._measure_singles(self.singly, ordered)
         coarsest = self._coarsest()
-        self.with_triples = len(ordered) > 2 and coarsest <= COARSEST[1]
+        self.with_triples = len(ordered) > 2 and coarsest <= COARSEST[1] and self.costs.triples_drawn
         self.levels = self._levels((coarsest,) if self.with_triples else ())
         finest = counter.pairs(self.levels.bins)
         self.counted = {
@@ -210,20 +235,21 @@ class Measuring:
         }
         self.held = [held(bins, share) for bins, share in zip(self.levels.bins, self.singles, strict=True)]
         self.known: dict[tuple[Pair, int], tuple[Floats, Floats]] = {}
-        self.tables: dict[tuple[Pair, int], tuple[Floats, float]] = {}  # as they were measured, without expectations
+        self.found: dict[tuple[Pair, int], tuple[Floats, float]] = {}  # interactions, without what was expected
         self.triples: list[Triple] = []
 
     def learnt(self) -> Learnt:
         """Choose tables, measure them and fit the mixture to all that is known, some times over."""
         mixture = Mixture.begun(self.levels, np.concatenate(self.held).astype(np.float32), self.generator)
         model: Sequence[NDArray[np.floating]] = _independent(self.levels, self.held)
-        first = None
-        for left, steps in zip(reversed(range(ROUNDS)), STEPS, strict=True):
+        first, left = None, Fraction(0)  # of μ², exactly: what was not spent is handed on
+        for rounds_left, steps in zip(reversed(range(ROUNDS)), STEPS, strict=True):
             scores = self._scores(model)
             first = first or scores
-            self._measure_pairs(scores, model)
-            if self.with_triples and left == 0:
-                self._measure_triples(mixture)
+            if self.with_triples and not rounds_left:
+                left += Fraction(self.costs.triples) ** 2 - self._measure_triples(mixture)
+            left += Fraction(self.costs.pairs(triples=self.with_triples)) ** 2
+            left -= self._measure_pairs(scores, model, left, last=not rounds_left)
             mixture = mixture.fitted(self._targets(first), steps, self._window())
             model = mixture.tables()
         fit = self._fit(mixture) if self.costs.check else None
@@ -245,16 +271,14 @@ class Measuring:
 
     def _measured(self) -> tuple[Measured, ...]:
         """All noisy tables, without the scores by which they were chosen."""
-        made = [
-            Measured((column,), (np.arange(noisy.size),), noisy.astype(np.float64), float(noise) ** 2)
+        margins = [
+            Margin(column, noisy.astype(np.float64), float(noise) ** 2)
             for column, (noisy, noise) in enumerate(zip(self.noisy, self.deviations, strict=True))
         ]
-        for (pair, level), (table, weight) in self.tables.items():
-            bins = tuple(
-                self.levels.coarser[level - 1][column][self.levels.bins[column]] if level else self.levels.bins[column]
-                for column in pair
-            )
-            made.append(Measured(pair, bins, table, 1 / weight))
+        made: list[Measured] = [*margins]
+        for ((one, other), level), (table, weight) in self.found.items():
+            bins = self.levels.of_values(level, one), self.levels.of_values(level, other)
+            made.append(Interaction((margins[one], margins[other]), bins, table, 1 / weight))
         return tuple(made)
 
     def _coarsest(self) -> float:
@@ -263,21 +287,30 @@ class Measuring:
         return max(math.cbrt(noise / self.rows), COARSEST[0])
 
     def _levels(self, coarsest: tuple[float, ...]) -> Levels:
-        """Bins that hold more rows the more noise there is, and more where there would be too many of them."""
+        """Bins that hold more rows the more noise there is, and more where there would be too many of them.
+
+        Where even bins of a hundredth of the rows are too many, columns of many bins get fewer of them each.
+        """
         each = self.costs.pairs(triples=self.with_triples) * math.sqrt(ROUNDS / max(len(self.pairs), 1))
         self.noise = HELD * self.costs.deviation(each) / self.rows
-        least = min(max(self.noise, FEWEST), MOST)
+        least, most = min(max(self.noise, FEWEST), MOST), None
         while True:
-            levels = Levels.of(self.singles, (*(least * times for times in LEVELS), *coarsest))
-            if levels.finest <= MOST_BINS or least > MOST:
+            levels = Levels.of(self.singles, (*(least * times for times in LEVELS), *coarsest), most)
+            if levels.finest <= MOST_BINS:
                 return levels
-            least *= 1.2
+            if least <= MOST:
+                least *= WIDER
+            else:
+                most = even_share(levels.sizes[0].tolist(), MOST_BINS)
 
     def _window(self) -> float:
         times, least, most = WINDOW
         return min(max(times * self.noise, least), most)
 
     def _noisy(self, counts: Integers, deviation: float) -> Integers:
+        if not counts.size:
+            return counts
+        _require_drawn(deviation)
         variance = Variance(Fraction(deviation) ** 2)  # the sampler takes a variance, never a deviation
         return counts + discrete_gaussian(variance, counts.size, self.source).reshape(counts.shape)
 
@@ -296,15 +329,17 @@ class Measuring:
     def _scores(self, model: Sequence[NDArray[np.floating]]) -> Scores[Pair]:
         """How far each table is from the model: a distance moves no farther than the table does in ℓ1."""
         levels, shape = self.levels, (len(self.pairs), len(LEVELS))
-        distances, cells = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        distances, errors, reaches = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.ones(shape)
         for place, pair in enumerate(self.pairs):
             for level, sizes in enumerate(levels.sizes[: len(LEVELS), list(pair)]):
                 same = level > 0 and (sizes == levels.sizes[level - 1, list(pair)]).all()
                 if not same and sizes.min() > 1:
                     expected = model[level][tuple(levels.slice(level, column) for column in pair)]
                     distances[place, level] = self._distance(self.counted[pair, level], expected)
-                    cells[place, level] = sizes.prod()
-        return Scores(self.pairs, self._noisy_distances(distances, cells > 0), cells, self.costs.reach)
+                    one, other = map(int, sizes)
+                    reaches[place, level] = interactions.reach((one, other), self.costs.rows, self.costs.adjacency)
+                    errors[place, level] = reaches[place, level] * math.sqrt((1 - 1 / one) * (1 - 1 / other))
+        return Scores(self.pairs, self._noisy_distances(distances, errors > 0), errors, reaches)
 
     def _distance(self, counts: Integers, shares: NDArray[np.floating]) -> int:
         expected = np.rint(self.rows * shares.astype(np.float64)).astype(np.int64)
@@ -317,24 +352,55 @@ class Measuring:
         noisy[told] = self._noisy(distances[told], deviation) - deviation
         return noisy
 
-    def _measure_pairs(self, scores: Scores[Pair], model: Sequence[NDArray[np.floating]]) -> None:
-        """Measure what was chosen; what was known before is averaged with it."""
-        for pair, (level, mu) in scores.chosen(self.costs.pairs(triples=self.with_triples)).items():
-            deviation = self.costs.deviation(mu)
-            table = self._noisy(self.counted[pair, level], deviation)
-            measured, sure = self.tables.get((pair, level), (np.zeros(table.shape), 0.0))
-            more = sure + deviation**-2
-            self.tables[pair, level] = (measured * sure + table * deviation**-2) / more, more
-            if (pair, level) not in self.known:
-                expected = self.rows * model[level][tuple(self.levels.slice(level, column) for column in pair)]
-                distance = float(scores.distances[self.pairs.index(pair), level])
-                self.known[pair, level] = _expected(expected.astype(np.float64), distance)
-            before, weight = self.known[pair, level]
-            together = weight + deviation**-2
-            self.known[pair, level] = (before * weight + table * deviation**-2) / together, together
+    def _measure_pairs(
+        self, scores: Scores[Pair], model: Sequence[NDArray[np.floating]], budget: Fraction, *, last: bool
+    ) -> Fraction:
+        """Measure what is chosen for a μ² of at most the budget, and return what was spent: all, in the last round."""
+        mu = math.sqrt(budget) * (1 - 2.0**-44)
+        chosen = scores.chosen(mu, whole=last)
+        if last and not chosen:
+            chosen = self._again(mu)
+        for pair, (level, _, deviation) in chosen.items():
+            key = pair, level
+            if key not in self.known:
+                self.known[key] = self._expected(pair, level, scores, model)
+            self.known[key] = _averaged(self.known[key], self._measured_pair(pair, level, deviation))
+        return _spent(chosen)
 
-    def _measure_triples(self, mixture: Mixture) -> None:
-        """Measure tables of three columns that the mixture does not tell."""
+    def _again(self, mu: float) -> dict[Pair, Chosen]:
+        """Return the tables that were measured before, at one price, where no table is worth the μ that is left."""
+        levels = dict(self.found.keys())  # the last one of each pair
+        each, found = mu / math.sqrt(max(len(levels), 1)), {}
+        for pair, level in levels.items():
+            reach = interactions.reach(self.counted[pair, level].shape, self.costs.rows, self.costs.adjacency)
+            deviation = max(math.sqrt((reach / each) ** 2 + SMOOTHING) * (1 + 2.0**-40), LEAST_DEVIATION)
+            if deviation <= LARGEST_SIGMA:
+                found[pair] = Chosen(level, each, deviation)
+        return found
+
+    def _measured_pair(self, pair: Pair, level: int, deviation: float) -> tuple[Floats, float]:
+        """Measure the interaction of two columns; return the table that it makes with their counts, and its weight."""
+        counts, key = self.counted[pair, level], (pair, level)
+        noisy = self._noisy(interactions.interaction(counts), deviation)
+        found = interactions.centred(noisy / counts.size), (counts.size / deviation) ** 2
+        self.found[key] = _averaged(self.found[key], found) if key in self.found else found
+        table, weight = found
+        return interactions.with_margins(table, *(self.rows * self._held(level, column) for column in pair)), weight
+
+    def _expected(
+        self, pair: Pair, level: int, scores: Scores[Pair], model: Sequence[NDArray[np.floating]]
+    ) -> tuple[Floats, Floats]:
+        """What is expected of a table by the model, before it is measured: counts and their weights."""
+        expected = self.rows * model[level][tuple(self.levels.slice(level, column) for column in pair)]
+        distance = float(scores.distances[self.pairs.index(pair), level])
+        return _spread(expected.astype(np.float64), distance)
+
+    def _held(self, level: int, column: int) -> Floats:
+        """What each bin of a column holds at a level."""
+        return held(self.levels.coarser[level - 1][column], self.held[column]) if level else self.held[column]
+
+    def _measure_triples(self, mixture: Mixture) -> Fraction:
+        """Measure tables of three columns that the mixture does not tell, and return the μ² that was spent on them."""
         levels, candidates = self.levels, self._candidates(mixture)
         coarsest = [coarser[bins] for coarser, bins in zip(levels.coarser[-1], levels.bins, strict=True)]
         counted = self.counter.tables(candidates, coarsest)
@@ -343,11 +409,13 @@ class Measuring:
         farthest = np.argsort(-noisy)[:CHOSEN]
         tables = tuple(candidates[place] for place in farthest)
         cells = np.array([counted[one].size for one in tables], dtype=np.float64)
-        scores = Scores(tables, noisy[farthest, np.newaxis], cells[:, np.newaxis], self.costs.reach)
-        for columns, (_, mu) in scores.chosen(self.costs.triples).items():
-            deviation = self.costs.deviation(mu)
+        far, reach = noisy[farthest, np.newaxis], np.full((len(tables), 1), self.costs.reach)
+        scores = Scores(tables, far, self.costs.reach * cells[:, np.newaxis], reach)
+        chosen = scores.chosen(self.costs.triples, whole=True)
+        for columns, (_, _, deviation) in chosen.items():
             table = self._noisy(counted[columns], deviation)
             self.triples.append(Triple(columns, (table / self.rows).astype(np.float32), (self.rows / deviation) ** 2))
+        return _spent(chosen)
 
     def _candidates(self, mixture: Mixture) -> list[Columns]:
         """Three columns each, of which the mixture has most dependence in pairs: chosen for nothing."""
@@ -380,14 +448,36 @@ class Measuring:
         return targets
 
 
-def _expected(table: Floats, distance: float) -> tuple[Floats, Floats]:
-    """What is expected of a table that is so far from the model, before it is measured: counts and their weights.
+def _spread(table: Floats, distance: float) -> tuple[Floats, Floats]:
+    """Return a table, and the weights of its cells where another one is so far from it.
 
-    Its cells are spread around the model, those of many rows more than those of few, as the square root.
+    That one's cells are spread around it, those of many rows more than those of few, as the square root.
     """
     likely = np.sqrt(np.maximum(table, 1e-3))
     spread = SPREAD * distance / OFF * likely / likely.sum()
     return table, 1 / spread**2
+
+
+def _averaged(known: tuple[Floats, Weight], found: tuple[Floats, Weight]) -> tuple[Floats, Weight]:
+    """Return two noisy tables as one, and its weight: each counts as much as it is precise."""
+    (one, sure), (other, surer) = known, found
+    return (one * sure + other * surer) / (sure + surer), sure + surer
+
+
+def _spent(chosen: Mapping[Any, Chosen]) -> Fraction:
+    return sum((Fraction(one.mu) ** 2 for one in chosen.values()), Fraction(0))
+
+
+def _weights(sizes: Sequence[int]) -> Floats:
+    return np.minimum(np.array(sizes, dtype=np.float64), MOST_VALUES) ** LARGER
+
+
+def _require_drawn(deviation: float) -> None:
+    if deviation > LARGEST_SIGMA:
+        raise InvalidArgument(
+            f"noise with a deviation of {deviation:.3g} rows is more than is drawn, {LARGEST_SIGMA:.3g}.",
+            do="take a larger epsilon, fewer columns, or a smaller max_rows_per_unit.",
+        )
 
 
 def _shares(counts: Floats) -> Floats:

@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 COMPONENTS = 300
 RATE = 0.1
 DECAY = 0.03  # of the rate: how strongly components are drawn to what is common
-START = 0.2  # spread of the first components; more of it makes up dependence where nothing was measured
+START = 0.4  # spread of the first components: with less of it, what only several columns tell is hardly found
 MOMENTUM = 0.9
 RAREST = 1e-5
 
@@ -79,8 +79,10 @@ class Mixture:
 
     def __init__(self, levels: Levels, logits: Floats) -> None:
         self.levels, self.logits = levels, logits
-        self.shares = _shares(levels, logits)
-        self._by_level = _at_all_levels(levels, self.shares)
+        likely = np.maximum.reduceat(logits.T, levels.starts[0], axis=0)[levels.owners]
+        shares, _ = _normal(levels, logits.T - likely)  # a file by anyone may have any logits
+        self.shares = shares.T
+        self._by_level = _at_all_levels(levels, shares)
 
     @classmethod
     def begun(cls, levels: Levels, singles: Floats, generator: np.random.Generator) -> Mixture:
@@ -94,9 +96,9 @@ class Mixture:
 
     def triple(self, columns: tuple[int, ...]) -> Floats:
         """Return the shares of each three bins of three columns, at the coarsest level."""
-        one, other, third = (self._by_level[-1][:, self.levels.slice(-1, column)] for column in columns)
-        table = _crossed(one, other).T @ third / np.float32(len(third))
-        return np.asarray(table.reshape(one.shape[1], other.shape[1], third.shape[1]))
+        one, other, third = (self._by_level[-1][self.levels.slice(-1, column)] for column in columns)
+        table = _crossed(one, other) @ third.T / np.float32(third.shape[1])
+        return np.asarray(table.reshape(len(one), len(other), len(third)))
 
     def fitted(self, targets: Targets, steps: int, window: float) -> Mixture:
         """Return the mixture after steps towards the targets, each shorter than the one before: Adam on logits.
@@ -107,14 +109,15 @@ class Mixture:
             window: Over how many steps slopes are averaged to scale a step: with a short one it goes farther, which is
                 better where there is little noise that it could fit.
         """
-        levels, logits, common = self.levels, self.logits.copy(), _common(targets.singles)
+        levels, common = self.levels, _common(targets.singles).T
+        logits = np.ascontiguousarray(self.logits.T)
         first, second, memory = np.zeros_like(logits), np.zeros_like(logits), 1 - 1 / window
         for step in range(1, steps + 1):
-            shares = _shares(levels, logits)
+            shares, logits = _normal(levels, logits)
             wide = _at_all_levels(levels, shares)
             off = [_tables(part) - table for part, table in zip(wide, targets.pairs, strict=True)]
             pull = [weight * part for weight, part in zip(targets.pair_weights, off, strict=True)]
-            moved = [part @ by for part, by in zip(wide, pull, strict=True)]
+            moved = [by @ part for part, by in zip(wide, pull, strict=True)]
             for triple in targets.triples:
                 _add_slope(triple, levels, wide[-1], moved[-1])
             slope = _slope(levels, shares, moved, targets)
@@ -124,49 +127,53 @@ class Mixture:
             scale = np.sqrt(second / (1 - memory**step)) + 1e-12
             logits -= (rate / (1 - MOMENTUM**step)) * first / scale
             logits -= (rate * DECAY) * (logits - common)
-        return Mixture(levels, logits)
+        return Mixture(levels, logits.T)
 
 
 def _common(singles: Floats) -> Floats:
     return np.log(np.maximum(singles, RAREST)).astype(np.float32)[np.newaxis]
 
 
-def _shares(levels: Levels, logits: Floats) -> Floats:
-    """Logits to shares, column by column."""
-    starts, owners = levels.starts[0], levels.owners
-    raised = np.exp(logits - np.maximum.reduceat(logits, starts, axis=1)[:, owners])
-    raised /= np.add.reduceat(raised, starts, axis=1)[:, owners]
-    return raised
+# Below, each bin is a row, and each component a column.
+
+
+def _normal(levels: Levels, logits: Floats) -> tuple[Floats, Floats]:
+    """Return the shares of logits, column of data by column, and those logits of them that are logarithms of shares."""
+    sums = np.log(levels.by_column @ np.exp(logits))[levels.owners]
+    normal = logits - sums
+    return np.exp(normal), normal
 
 
 def _at_all_levels(levels: Levels, shares: Floats) -> list[Floats]:
-    return [shares, *(np.add.reduceat(shares[:, order], starts, axis=1) for order, starts in levels.gathered)]
+    return [shares, *(adding @ shares for adding in levels.merging)]
 
 
 def _tables(shares: Floats) -> Floats:
-    return np.asarray((shares.T @ shares) / np.float32(len(shares)), dtype=np.float32)
+    return np.asarray((shares @ shares.T) / np.float32(shares.shape[1]), dtype=np.float32)
 
 
 def _crossed(one: Floats, other: Floats) -> Floats:
-    return (one[:, :, np.newaxis] * other[:, np.newaxis, :]).reshape(len(one), -1)
+    return (one[:, np.newaxis] * other[np.newaxis]).reshape(len(one) * len(other), -1)
 
 
 def _add_slope(triple: Triple, levels: Levels, coarsest: Floats, moved: Floats) -> None:
     """Add the slope of one table of three columns to that of all bins of its level."""
     places = [levels.slice(-1, column) for column in triple.columns]
-    one, other, third = (coarsest[:, place] for place in places)
+    one, other, third = (coarsest[place] for place in places)
     both = _crossed(one, other)
-    off = both.T @ third / np.float32(len(third)) - triple.shares.reshape(both.shape[1], -1)
+    off = both @ third.T / np.float32(third.shape[1]) - triple.shares.reshape(len(both), -1)
     pull = np.float32(triple.weight) * off
-    moved[:, places[2]] += both @ pull
-    back = (third @ pull.T).reshape(len(one), one.shape[1], other.shape[1])
-    moved[:, places[0]] += np.einsum("kij,kj->ki", back, other)
-    moved[:, places[1]] += np.einsum("kij,ki->kj", back, one)
+    moved[places[2]] += pull.T @ both
+    back = (pull @ third).reshape(len(one), len(other), -1)
+    moved[places[0]] += np.einsum("ijk,jk->ik", back, other)
+    moved[places[1]] += np.einsum("ijk,ik->jk", back, one)
 
 
 def _slope(levels: Levels, shares: Floats, by_level: list[Floats], targets: Targets) -> Floats:
     """By how much each logit raises what is to be made small."""
-    single = targets.single_weights * (shares.mean(axis=0) - targets.singles)
-    parts = (part[:, lead] for part, lead in zip(by_level, levels.leads, strict=True))
-    slope = sum(parts, np.broadcast_to(single, shares.shape)) * shares
-    return slope - shares * np.add.reduceat(slope, levels.starts[0], axis=1)[:, levels.owners]
+    single = targets.single_weights * (shares.mean(axis=1) - targets.singles)
+    slope = np.broadcast_to(single[:, np.newaxis], shares.shape)
+    for part, lead in zip(by_level, levels.leads, strict=True):
+        slope = slope + part[lead]
+    slope *= shares
+    return np.asarray(slope - shares * (levels.by_column @ slope)[levels.owners])

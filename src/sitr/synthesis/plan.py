@@ -24,6 +24,7 @@ from ..tables.source import Source
 from ..tables.tally import Bound, Key, Tally
 from .choice import Columns, Pair
 from .counting import read_combination
+from .measuring import MOST_VALUES
 from .rules import Determines, Rules
 from .synthesizer import Synthesizer, synthesizer
 from .table import SyntheticTable
@@ -222,10 +223,11 @@ def synthesis_plan(
         Code(name, schema[name], None, (), nulls=True) if name in unlisted else Code.of(name, schema[name], cells=cells)
         for name in names
     )
+    sizes = [max(code.size, 1) for code in codes]
     found = _found(relation, declared, unlisted, bound, epsilon, delta)
     others = [one.selection.event for one in found.values()] + ([] if beside is None else [beside])
     mechanism = synthesizer(
-        [max(code.size, 1) for code in codes],
+        sizes,
         epsilon=epsilon,
         delta=delta,
         ordered=[code.ordered for code in codes],
@@ -234,6 +236,8 @@ def synthesis_plan(
         check=check,
         beside=compose(*others) if others else None,
     )
+    most = [MOST_VALUES if code.name in found else size for code, size in zip(codes, sizes, strict=True)]
+    mechanism.costs.require_drawn(sizes, most)  # of values that are found nobody knows yet how many there will be
     event = compose(*(one.selection.event for one in found.values()), mechanism.event)
     plan = SynthesisPlan(Coded(relation, codes, bound), found, mechanism, event, tuple(impossible), determines or {})
     plan.rules(codes)  # what means nothing is refused before anything is charged

@@ -17,11 +17,10 @@ from ..tables.codes import Code
 from .answers import Count
 from .comparison import Comparison
 from .fit import Fit
-from .measured import Measured
+from .measured import OFF, Measured
 from .measuring import Learnt
 
 Floats = NDArray[np.float64]
-OFF = math.sqrt(2 / math.pi)  # mean size of a normal number, in standard deviations
 MINUTES = 16  # characters of a time up to its minutes
 NAMED = 12  # pairs that were not measured, by name
 
@@ -32,7 +31,7 @@ class Table(NamedTuple):
     Attributes:
         columns: Their names.
         shape: How many cells it has, by column.
-        noise: What 95 % of the noise on one of its counts stays within, in rows.
+        noise: What 95 % of the noise on one of its counts stays within, on average, in rows.
         error: How far its noise alone takes its shares from the true ones, on average, in total variation.
     """
 
@@ -145,8 +144,8 @@ def quality_of(learnt: Learnt, codes: Sequence[Code], rows: Count, notes: tuple[
     """
     names = [code.name for code in codes]
     tables = [_table(one, names, learnt.rows) for one in learnt.measured]
-    together = {pair for one in learnt.measured for pair in combinations(sorted(one.columns), 2)}
-    missing = [pair for pair in combinations(range(len(codes)), 2) if pair not in together]
+    known = {pair for one in learnt.measured for pair in combinations(sorted(one.columns), 2)}
+    missing = [pair for pair in combinations(range(len(codes)), 2) if pair not in known]
     return Quality(
         rows=rows,
         singles=tuple(one for one in tables if len(one.columns) == 1),
@@ -162,9 +161,9 @@ def quality_of(learnt: Learnt, codes: Sequence[Code], rows: Count, notes: tuple[
 
 
 def _table(one: Measured, names: Sequence[str], rows: int) -> Table:
-    deviation = math.sqrt(one.variance)
-    error = min(OFF * deviation * one.counts.size / max(rows, 1) / 2, 1.0)
-    return Table(tuple(names[column] for column in one.columns), one.counts.shape, 1.96 * deviation, error)
+    deviations = one.deviations
+    error = min(OFF * float(deviations.sum()) / max(rows, 1) / 2, 1.0)
+    return Table(tuple(names[column] for column in one.columns), one.shape, 1.96 * float(deviations.mean()), error)
 
 
 def _labels(code: Code) -> tuple[str, ...]:

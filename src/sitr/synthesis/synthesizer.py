@@ -20,12 +20,11 @@ from ..release import Release
 from ..units import ADJACENCIES, Adjacency
 from .choice import Columns, Pair
 from .drawing import Codes, blocks, drawn
-from .measuring import Costs, Counter, Learnt, Measuring
+from .measuring import MOST_VALUES, Costs, Counter, Learnt, Measuring
 from .rules import Rules
 
 Integers = NDArray[np.int64]
 MOST_COLUMNS = 200
-MOST_VALUES = 10**5
 MOST_ROWS = 10**9
 MOST_CHECKED = 0.5
 BLOCK = 2**16  # rows that are counted at a time
@@ -44,28 +43,26 @@ class CodedRows:
 
     def pairs(self, bins: Sequence[Integers]) -> Mapping[Pair, Integers]:
         """Return how many rows are in each two bins of each two columns."""
-        sizes = [int(one.max()) + 1 for one in bins]
-        pairs = combinations(range(len(bins)), 2)
-        found = {pair: np.zeros(sizes[pair[0]] * sizes[pair[1]], dtype=np.int64) for pair in pairs}
-        for begin in range(0, len(self.codes), BLOCK):
-            block = self.codes[begin : begin + BLOCK]
-            binned = [one[column] for one, column in zip(bins, block.T, strict=True)]
-            for (one, other), counts in found.items():
-                counts += np.bincount(binned[one] * sizes[other] + binned[other], minlength=counts.size)
-        return {pair: counts.reshape(sizes[pair[0]], sizes[pair[1]]) for pair, counts in found.items()}
+        pairs = tuple(combinations(range(len(bins)), 2))
+        return dict(zip(pairs, self._counted(pairs, bins), strict=True))
 
     def tables(self, groups: Sequence[Columns], bins: Sequence[Integers]) -> Mapping[Columns, Integers]:
         """Return how many rows are in each bins of each group of columns: an axis for each."""
+        return dict(zip(groups, self._counted(groups, bins), strict=True))
+
+    def _counted(self, groups: Sequence[Columns], bins: Sequence[Integers]) -> list[Integers]:
         sizes = [int(one.max()) + 1 for one in bins]
-        shapes = {group: tuple(sizes[column] for column in group) for group in groups}
-        found = {group: np.zeros(math.prod(shape), dtype=np.int64) for group, shape in shapes.items()}
+        shapes = [tuple(sizes[column] for column in group) for group in groups]
+        found = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
         for begin in range(0, len(self.codes), BLOCK):
             block = self.codes[begin : begin + BLOCK]
             binned = [one[column] for one, column in zip(bins, block.T, strict=True)]
-            for group, counts in found.items():
-                cells = np.ravel_multi_index([binned[column] for column in group], shapes[group])
+            for counts, group in zip(found, groups, strict=True):
+                cells = binned[group[0]]
+                for column in group[1:]:
+                    cells = cells * sizes[column] + binned[column]
                 counts += np.bincount(cells, minlength=counts.size)
-        return {group: counts.reshape(shapes[group]) for group, counts in found.items()}
+        return [counts.reshape(shape) for counts, shape in zip(found, shapes, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,13 +182,15 @@ def synthesizer(
         beside: What else is released with it, for the same price.
 
     Raises:
-        InvalidArgument: The noise would be more than is drawn: ε is tiny for so many columns, or rows of a unit.
+        InvalidArgument: The noise would be more than is drawn: ε is tiny for so many columns, or rows of a unit. Or δ
+            is less than what discrete noise takes of it.
 
-    Privacy: all measurements are discrete Gaussian noise on whole numbers. Of each column's counts, and of each table
-    of two or three columns, one row moves one cell by 1; each distance of a table from what is known moves by 1, also
-    those by which the result is checked. The
-    parts add up to a μ of Gaussian DP that is fixed in advance, whichever tables are chosen (THEORY 3.5, 4.1). So a
-    release is one Gaussian event, outside a mass of less than 1e-11.
+    Privacy: all measurements are discrete Gaussian noise on whole numbers: on the counts of each column, and of tables
+    of three columns, in each of which one row moves one cell by 1; on what two columns have in common beside their
+    counts, in units so small that it is whole (`interactions.reach` says how far a unit moves it); and on distances of
+    tables from what is known, which a row moves by 1, also those by which the result is checked. The parts add up to a
+    μ of Gaussian DP that is fixed in advance, whichever tables are chosen, and however noisy (THEORY 3.5, 4.1, 5.1). So
+    a release is one Gaussian event, outside a mass of less than 1e-10; 1e-13 where a unit has at most 1,000 rows.
 
     Example:
         >>> rng = np.random.default_rng(1)
@@ -209,18 +208,23 @@ def synthesizer(
         raise InvalidArgument("`ordered` says something of each column.")
     _validate.choice("adjacency", adjacency, ADJACENCIES)
     rows = _validate.integer("max_rows_per_unit", max_rows_per_unit, 1, 10**6)
-    # Under replace_one a unit's rows leave their cells, and others come into theirs.
-    reach, moved = (rows * math.sqrt(2), 2 * rows) if adjacency == "replace_one" else (rows, rows)
     part = _validate.real("check", check, 0, MOST_CHECKED)
-    outside = Costs(1.0, reach, moved, len(columns), part).outside
-    _validate.real("delta", delta, 2 * outside, 1, open_low=True, open_high=True)
+    outside = Costs(1.0, rows, adjacency, len(columns), part).outside
+    _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    if delta <= 2 * outside:
+        raise InvalidArgument(
+            f"delta={delta:g} is not above {2 * outside:.2g}.",
+            why="discrete noise passes for Gaussian noise but for a tiny probability, which is part of delta; it grows "
+            "with the columns, and with the rows of a unit.",
+            do=f"take a delta above {2 * outside:.2g}, fewer columns, or a smaller max_rows_per_unit.",
+        )
 
     def both(noise: float) -> Event:
         own = _event(noise, outside, adjacency)
         return own if beside is None else own + beside
 
     noise = calibrate_noise(both, epsilon=epsilon, delta=delta).value
-    costs = Costs(1 / noise, reach, moved, len(columns), part)
+    costs = Costs(1 / noise, rows, adjacency, len(columns), part)
     costs.require_drawn(columns)
     return Synthesizer(columns, alike, costs, adjacency)
 

@@ -26,7 +26,7 @@ from .comparison import compared
 from .conditions import conditioned
 from .counting import read_counting
 from .fit import Fit
-from .measured import Measured
+from .measured import Interaction, Margin, Measured
 from .measuring import Learnt
 from .mixture import Mixture
 from .quality import Quality, quality_of
@@ -34,10 +34,14 @@ from .rules import Rules
 from .sandbox import SampleAnswer, answered
 from .synthesizer import SyntheticRows
 
-FORMAT = 1
+FORMAT = 2
 # What a file that was made by hand may lead to.
 BROKEN = ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError
 Made = TypeVar("Made")
+
+
+class OtherFormError(ValueError):
+    """It was written in another form than is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +263,7 @@ class SyntheticTable(Paid):
     def from_dict(cls, content: Mapping[str, Any], entry: str | None, operation: str | None) -> SyntheticTable:
         """Return a model that was kept."""
         if content["synthetic"] != FORMAT:
-            raise ValueError("another form of it")
+            raise OtherFormError("another form of it")
         codes = tuple(Code.from_dict(one) for one in content["columns"])
         bins = [_unpacked(one, "<u4").astype(np.int64) for one in content["bins"]]
         shares = [_unpacked(one, "<f8") for one in content["shares"]]
@@ -316,6 +320,12 @@ def read_model(
         made = made_of(content, content["entry"], content["operation"])
         tried(made)
         return made
+    except OtherFormError:
+        raise InvalidArgument(
+            f"{path} holds no synthetic table in the form that is read here.",
+            why="it was written by an earlier development version of sitr, or by a later one.",
+            do="read it with that version.",
+        ) from None
     except BROKEN as error:
         raise InvalidArgument(f"{path} holds no synthetic table: {type(error).__name__}.") from None
 
@@ -331,34 +341,42 @@ def _tried(made: SyntheticTable) -> None:
 def _tables_to_dict(measured: Sequence[Measured]) -> dict[str, Any]:
     """Many tables have the same bins, which are written once."""
     written: dict[str, int] = {}
-    tables = [
-        {
-            "columns": list(one.columns),
-            "bins": [written.setdefault(_packed(bins, "<u4"), len(written)) for bins in one.bins],
-            "counts": _packed(one.counts, "<f8"),
-            "variance": one.variance,
-        }
-        for one in measured
-    ]
-    return {"bins": list(written), "tables": tables}
+    tables: dict[str, list[dict[str, Any]]] = {"margins": [], "interactions": []}
+    for one in measured:
+        if isinstance(one, Margin):
+            tables["margins"].append({"counts": _packed(one.counts, "<f8"), "variance": one.variance})
+        else:
+            bins = [written.setdefault(_packed(bins, "<u4"), len(written)) for bins in one.bins]
+            cells = {"cells": _packed(one.cells, "<f8"), "variance": one.variance}
+            tables["interactions"].append({"columns": list(one.columns), "bins": bins, **cells})
+    return {"bins": list(written), **tables}
 
 
 def _tables_from_dict(content: Mapping[str, Any], sizes: Sequence[int]) -> tuple[Measured, ...]:
+    margins = [
+        Margin(column, _unpacked(one["counts"], "<f8"), float(one["variance"]))
+        for column, one in enumerate(content["margins"])
+    ]
+    if [one.counts.size for one in margins] != list(sizes):
+        raise ValueError("counts of other columns")
     cuts = [_unpacked(one, "<u4").astype(np.int64) for one in content["bins"]]
-    made = []
-    for one in content["tables"]:
-        bins, columns = tuple(cuts[place] for place in one["bins"]), tuple(one["columns"])
-        counts = _unpacked(one["counts"], "<f8").reshape([int(cut.max()) + 1 for cut in bins])
-        made.append(Measured(columns, bins, counts, float(one["variance"])))
-        if min(columns) < 0 or len(set(columns)) < len(columns) or not all(map(_all_used, bins)):
-            raise ValueError("no table of columns")
-        if [sizes[column] for column in columns] != [cut.size for cut in bins]:
+    found = []
+    for one in content["interactions"]:
+        (here, there), columns = (cuts[place] for place in one["bins"]), tuple(one["columns"])
+        cells = _unpacked(one["cells"], "<f8").reshape(int(here.max()) + 1, int(there.max()) + 1)
+        if min(columns) < 0 or len(set(columns)) < 2 or not (_all_used(here) and _all_used(there)):
+            raise ValueError("no table of two columns")
+        if [sizes[column] for column in columns] != [here.size, there.size]:
             raise ValueError("bins of another column")
-        if not np.isfinite(counts).all() or not 0 < made[-1].variance < np.inf:
-            raise ValueError("no counts with noise")
-    if not {(column,) for column in range(len(sizes))} <= {one.columns for one in made}:
-        raise ValueError("columns that were never counted")
-    return tuple(made)
+        both = margins[columns[0]], margins[columns[1]]
+        found.append(Interaction(both, (here, there), cells, float(one["variance"])))
+    made: tuple[Measured, ...] = (*margins, *found)
+    numbers = [one.counts for one in margins] + [one.cells for one in found]
+    if not all(np.isfinite(one).all() for one in numbers):
+        raise ValueError("no counts")
+    if not all(0 < one.variance < np.inf for one in made):
+        raise ValueError("no noise")
+    return made
 
 
 def _all_used(bins: Any) -> bool:
