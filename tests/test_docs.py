@@ -64,7 +64,7 @@ def test_the_guide_to_queries_runs_from_top_to_bottom(tmp_path, monkeypatch, cap
     assert "['clinic', 'clinic/analyst/amina']" in told
     assert "True True" in told
     assert "a rare one" not in told
-    assert "reason is a string, and no number" in told
+    assert "reason is text, not a number" in told
     assert os.path.exists("book.db")
     assert len(names["answer"]) == 4  # three regions, and none
 

@@ -279,9 +279,13 @@ class Maker:
         return name
 
     def _held(self, kind: Kind) -> Kind:
-        """A kind with what the reader can hold beside it: coarser and finer times, texts that are none."""
+        """A kind with what the reader can hold beside it: coarser and finer times, texts that are none; and in every
+        second world, what is not declared is one group.
+        """
         if kind.name == "moment" and self.reader in ("frames", "parquet"):
             kind = replace(kind, arrow=pyarrow.timestamp(self.rng.choice(["s", "ms", "us", "us"])))
+        if "categories" in kind.settings and self.seed % 2:
+            kind = replace(kind, settings={**kind.settings, "others": "group"})
         if kind.type == "string" and self._holds_broken():
             kind = replace(kind, values=(*kind.values, *BROKEN))
         return kind

@@ -97,7 +97,7 @@ def test_a_large_epsilon_is_warned_of_on_standard_error(form):
     result = run("account", "laplace(0.1)", "--delta", "0", *form)
     assert result.exit_code == 0
     assert "PrivacyWarning" in result.stderr
-    assert "weaker than you may think" in result.stderr
+    assert "this guarantee holds, but it is weak" in result.stderr
     assert "PrivacyWarning" not in result.stdout
 
 

@@ -91,7 +91,7 @@ def test_show_rounds_spent_up_and_left_down(tmp_path):
     result = run("budget", "show", "clinic", "--ledger", path)
     assert "spent       33.4 % of the budget (ε 0.334)" in result.stdout
     assert "left        66.6 % of the budget (ε 0.666)" in result.stdout
-    assert "exact       ε = 0.334 at δ = 0 if this sequence had been fixed in advance" in result.stdout
+    assert "exact       ε = 0.334 at δ = 0 for a fixed list of questions (for information only)" in result.stdout
     record = run_json("budget", "show", "clinic", "--ledger", path)
     assert record["spent"]["value"] == pytest.approx(1 / 3, rel=1e-15)
     assert record["exact"]["epsilon"]["lower"] <= 1 / 3 <= record["exact"]["epsilon"]["upper"]

@@ -20,7 +20,7 @@ def test_a_healthy_installation():
     assert f"sitr        {sitr.__version__}" in result.stdout
     assert "numpy" in result.stdout
     assert "sqlalchemy" in result.stdout
-    assert "The accountant is well." in result.stdout
+    assert "Accountant self-test passed." in result.stdout
     assert "WRONG" not in result.stdout
 
 
@@ -68,7 +68,7 @@ def test_an_engine_that_fails_is_found(monkeypatch):
     assert result.exit_code == 1
     assert "duckdb 0.1: failed" in result.stdout
     assert "WRONG NaN is missing" in result.stdout
-    assert "The accountant is well." in result.stdout
+    assert "Accountant self-test passed." in result.stdout
 
 
 def test_a_server_that_cannot_be_reached_is_found():

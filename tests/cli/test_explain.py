@@ -52,6 +52,17 @@ def test_what_may_not_be_meant(clinic):
     assert 'nulls = "drop"' in run("explain", clinic, mean, "--epsilon", "0.5", *AMINA).stdout
 
 
+def test_without_a_price_there_is_a_table_to_choose_from(clinic):
+    result = run("explain", clinic, COUNT, *AMINA)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].split() == ["ε", "n", "left", "after", "fits"]
+    assert "choose one, as in --epsilon 0.1." in result.stdout
+    record = run_json("explain", clinic, COUNT, *AMINA)
+    assert [one["epsilon"] for one in record["prices"]] == [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
+    assert [one["times"] for one in record["prices"]] == [100, 33, 10, 3, 1, 0]
+    assert not any(secret in result.output for secret in SECRETS)
+
+
 def test_an_error_in_rows_and_in_per_cent(clinic):
     rows = run_json("explain", clinic, COUNT, "--error", "15", *AMINA)
     share = run_json("explain", clinic, COUNT, "--error", "5%", *AMINA)
@@ -89,8 +100,7 @@ def test_one_question(clinic, arguments):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((COUNT, *AMINA), 2, "how much to spend is not said.\nWhy: a release has one price"),
-        ((COUNT, *AMINA), 2, "Do: pass --epsilon 0.1, or --rho 0.005; sitr explain says"),
+        ((COUNT, "--epsilon", "1", "--rho", "1", *AMINA), 2, "Say one of --epsilon"),
         ((COUNT, "--epsilon", "1", "--error", "5", *AMINA), 2, "Say one of --epsilon"),
         ((COUNT, "--epsilon", "1", "--analyst", "eve"), 2, "Do: say who asks: --analyst NAME; the owner"),
         (("SELECT diagnosis FROM visits", "--epsilon", "1", *AMINA), 4, "NotAllowed"),

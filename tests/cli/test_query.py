@@ -5,6 +5,8 @@ import io
 import itertools
 import json
 import re
+import sys
+import xml.etree.ElementTree
 
 import pytest
 
@@ -49,6 +51,40 @@ def test_an_answer(clinic):
     )
     assert "charged" not in result.stdout
     assert left(clinic) == pytest.approx(0.5)
+
+
+def test_without_a_price_it_shows_some_and_spends_nothing(clinic):
+    result = run("query", clinic, COUNT, "--yes", *AMINA)
+    assert result.exit_code == 2
+    assert "Say how much to spend: --epsilon, --rho or --error." in result.stderr
+    assert "left after" in result.stderr
+    assert left(clinic) == 1.0
+
+
+def test_it_spends_what_an_error_takes(clinic):
+    record = run_json("query", clinic, COUNT, "--error", "50", "--yes", *AMINA)
+    assert left(clinic) == pytest.approx(1 - record["epsilon"])
+    assert record["epsilon"] == run_json("explain", clinic, COUNT, "--error", "50", *AMINA)["target"]["epsilon"]
+
+
+def test_what_is_known_to_be_useless_is_not_paid_for_by_mistake(clinic):
+    misspelt = "SELECT COUNT(*) AS n FROM visits WHERE region = 'nroth'"
+    result = run("query", clinic, misspelt, "--epsilon", "0.1", "--yes", *AMINA)
+    assert result.exit_code != 0
+    assert "Did you mean 'north'?" in result.stderr
+    assert "add --anyway to spend all the same" in result.stderr
+    assert left(clinic) == 1.0
+    result = run("query", clinic, misspelt, "--epsilon", "0.1", "--yes", "--anyway", *AMINA)
+    assert result.exit_code == 0
+    assert "Did you mean 'north'?" in result.stderr
+    assert left(clinic) == pytest.approx(0.9)
+
+
+def test_what_may_be_useless_is_a_remark(clinic):
+    some = "SELECT COUNT(*) AS n FROM visits WHERE region IN ('nroth', 'south')"
+    result = run("query", clinic, some, "--epsilon", "0.1", "--yes", *AMINA)
+    assert result.exit_code == 0
+    assert result.stderr.count("Did you mean 'north'?") == 1
 
 
 def test_without_a_terminal_it_needs_yes(clinic):
@@ -134,6 +170,44 @@ def test_json(clinic):
     assert record["operation"] == "q-1"
     assert record["kept"] is False
     assert record["event"]["type"] == "discrete_laplace"
+
+
+def test_a_picture_is_drawn_into_a_new_file(clinic, tmp_path):
+    options = ("--epsilon", "0.5", "--yes", "--operation", "q-1", *AMINA)
+    path = tmp_path / "answer.svg"
+    result = run("query", clinic, COUNT, *options, "--picture", str(path))
+    assert "95 % interval" in result.stdout
+    assert result.stdout.endswith(f"{path}\n")
+    assert xml.etree.ElementTree.parse(path).getroot().tag.endswith("svg")
+    other = tmp_path / "answer.png"
+    record = run_json("query", clinic, COUNT, *options, "--picture", str(other))
+    assert record["picture"] == str(other)
+    assert other.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_cannot_be_made_is_refused_before_anything_is_spent(clinic, tmp_path, monkeypatch):
+    options = ("--epsilon", "0.5", "--yes", *AMINA)
+    taken = tmp_path / "taken.svg"
+    taken.write_text("as it was")
+    for name, said in (("x.gif", "format='gif'"), ("none/x.svg", "Nothing was spent"), ("taken.svg", "there already")):
+        result = run("query", clinic, COUNT, *options, "--picture", str(tmp_path / name))
+        assert result.exit_code != 0
+        assert said in result.stderr
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "sitr[plot]" in run("query", clinic, COUNT, *options, "--picture", str(tmp_path / "x.svg")).stderr
+    assert taken.read_text() == "as it was"
+    assert sorted(path.name for path in tmp_path.glob("*.svg")) == ["taken.svg"]
+    assert left(clinic) == 1.0
+
+
+def test_an_answer_without_a_row_is_told_without_a_picture(clinic, tmp_path):
+    text = f"{COUNT} HAVING n > 1000000"
+    path = tmp_path / "answer.svg"
+    result = run("query", clinic, text, "--epsilon", "0.5", "--yes", "--picture", str(path), *AMINA)
+    assert result.exit_code == 0
+    assert "No picture was made: there is no row to draw." in result.stderr
+    assert "charged in entry" in result.stderr
+    assert not path.exists()
 
 
 def test_csv_to_a_file_and_to_standard_output(clinic, tmp_path):

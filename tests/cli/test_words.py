@@ -11,7 +11,6 @@ from tests.cli.helpers import run
 
 FOUND = "SELECT diagnosis, COUNT(*) AS n FROM visits GROUP BY diagnosis"
 MISTAKES = [
-    ((COUNT,), "pass --epsilon 0.1, or --rho 0.005;"),
     ((COUNT, "--epsilon", "0"), "--epsilon 0.0 is not in"),
     ((COUNT, "--epsilon", "1", "--error", "5"), "Say one of --epsilon, --rho and --error."),
     ((COUNT, "--epsilon", "1", "--max-rows-per-unit", "1", "--max-groups-per-unit", "1"), "--max-rows-per-unit with"),

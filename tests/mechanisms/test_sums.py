@@ -72,6 +72,7 @@ def test_neighbours_are_told_apart_no_better_than_the_event_says(bounds, adjacen
 @pytest.mark.parametrize("width", range(1, 30))
 def test_one_row_more_moves_the_statistics_by_what_is_charged(design, width):
     moved = [design.statistics((1, k, k * k), width) for k in range(width + 1)]
+    assert all(isinstance(number, int) for one in moved for number in one)
     if design.joint:
         assert {sum(map(abs, one)) for one in moved} == {width ** design.degrees[0]}
         assert min(min(one) for one in moved) == 0
@@ -84,6 +85,7 @@ def test_one_row_more_moves_the_statistics_by_what_is_charged(design, width):
 @pytest.mark.parametrize("width", range(1, 30))
 def test_one_other_row_moves_the_statistics_by_what_is_charged(design, width):
     rows = [design.statistics((1, k, k * k), width) for k in range(width + 1)]
+    assert all(isinstance(number, int) for one in rows for number in one)
     for place, degree in enumerate(design.degrees):
         values = [one[place] for one in rows]
         assert max(values) - min(values) <= width**degree

@@ -21,7 +21,7 @@ from sitr.session.table import PrivateTable
 from tests.query.databases import asked, column, people, plan_of
 
 A_BOOK = 4  # releases are paid for by one book: their δ adds up
-LETTERS = "abcdefghijklmnopqrst"  # the groups that are declared
+LETTERS = "abcdefghijklmnopqrs"  # the groups that are declared; all other letters are one more
 EPSILON, DELTA = 1.0, 1e-2  # a δ that samples can see
 
 # Twelve people with one row in each of two groups, so that nobody of them is bounded; then someone else.
@@ -34,11 +34,14 @@ COMMON = {
 NEIGHBOURS: dict[str, Mapping[str, list[Any]]] = {
     "one row": {"g": ["a"], "k": ["u"], "x": [10]},
     "many rows": {"g": ["a"] * 40, "k": ["u"] * 40, "x": [10] * 40},
-    "rows in every group": {"g": list(LETTERS) * 3, "k": ["u", "v", "only", "theirs"] * 15, "x": [10, 0] * 30},
+    "rows in every group": {"g": [*LETTERS, "t"] * 3, "k": ["u", "v", "only", "theirs"] * 15, "x": [10, 0] * 30},
     "groups of their own": {"g": ["a"] * 6, "k": list("pqrstw"), "x": list(range(6))},
 }
 QUESTIONS: dict[str, Callable[[PrivateTable], Question]] = {
     "count by group": lambda table: table.group_by("g").aggregate(z=sitr.count()),
+    "named groups": lambda table: table.group_by(
+        size=(table["x"] > 5).choose("large", "small"), u=table["k"] == "u"
+    ).aggregate(z=sitr.count()),
     "sum": lambda table: table.aggregate(z=sitr.sum("x")),
     "mean": lambda table: table.aggregate(z=sitr.mean("x"), n=sitr.count()),
     "private keys": lambda table: table.group_by("k").aggregate(z=sitr.count_units(), n=sitr.count()),
@@ -60,7 +63,7 @@ def rows(*parts: Mapping[str, list[Any]]) -> pyarrow.Table:
 def table(engine: str, frame: pyarrow.Table) -> PrivateTable:
     """Return the table of a database with these rows."""
     columns = {
-        "g": column("string", categories=list(LETTERS)),
+        "g": column("string", categories=list(LETTERS), others="group"),
         "k": column("string"),
         "x": column("integer", bounds=[0, 10]),
     }

@@ -10,12 +10,13 @@ from typing import Any
 import ibis
 
 from sitr.accounting import Composed
-from sitr.query.execution import _cells, _rows, _whole
+from sitr.query.execution import _cells, _whole
 from sitr.query.measurements import Bins, Distinct, Groups, Ranks, Sums, Units
 from sitr.query.planner import Plan
 from sitr.tables.duckdb import DuckDB
 from sitr.tables.emitter import Emitter, mixed
 from sitr.tables.source import _key
+from sitr.tables.tally import rows_of
 
 Vector = dict[Any, Any]  # exact whole numbers, by group and place
 
@@ -41,7 +42,7 @@ def measured(plan: Plan, one: Any, tables: Mapping[int, Any]) -> Vector:
         assert plan.tally is not None
         return _of_main(plan, one, tables[id(plan.tally)])
     table = tables[id(one.tally)]
-    groups, counts = _rows(table, len(plan.keys)), _whole(table, "sum0").tolist()
+    groups, counts = rows_of(table, len(plan.keys)), _whole(table, "sum0").tolist()
     if isinstance(one, Distinct):
         return dict(zip(groups, counts, strict=True))
     assert isinstance(one, (Bins, Ranks))
@@ -55,7 +56,7 @@ def measured(plan: Plan, one: Any, tables: Mapping[int, Any]) -> Vector:
 
 def _of_main(plan: Plan, one: Sums | Units | Groups, table: Any) -> Vector:
     assert plan.tally is not None
-    groups = _rows(table, len(plan.keys))
+    groups = rows_of(table, len(plan.keys))
     if not isinstance(one, Sums):
         column = "units" if plan.bound is not None else f"sum{plan.tally.sums.index(())}"
         return dict(zip(groups, _whole(table, column).tolist(), strict=True))

@@ -10,6 +10,7 @@ from sitr.accounting import PureDP
 from sitr.errors import InvalidArgument
 from sitr.query.answer import Additive, Answer, Estimate
 from sitr.query.half_widths import half_width
+from sitr.query.rows import CHOSEN
 from sitr.release import NOT_PRIVATE
 
 COUNTS = Additive((1.0,), 2.0, "laplace", True)
@@ -105,9 +106,89 @@ def test_a_formula_is_a_text_in_a_spreadsheet():
     assert lines[3].startswith("'=HYPERLINK(1),")
 
 
+def test_the_form_that_people_write_a_difference_in_is_understood():
+    """Where there is one key, its value names a row."""
+    assert made().difference("n", "north", None) == made().difference("n", {"region": "north"}, {"region": None})
+    with pytest.raises(InvalidArgument) as refused:
+        made().difference("n", "nort", None)
+    assert refused.value.do.startswith("Did you mean 'north'? ")
+    with pytest.raises(InvalidArgument, match="is not the key of a row: there are 2 keys") as refused:
+        made(keys=("region", "n")).difference("n", "north", None)
+    assert refused.value.do == 'name them: {"region": ..., "n": ...}.'
+    with pytest.raises(InvalidArgument, match="there are 0 keys") as refused:
+        made(keys=()).difference("n", "north", None)
+    assert refused.value.do == "answers without keys have one row."
+
+
+@pytest.mark.parametrize("begin", [date(2024, 7, 1), datetime(2024, 7, 1)])
+def test_keys_that_are_dates_are_named_by_texts(begin):
+    months = [begin, begin.replace(month=8), None]
+    answer = made(value={"month": months, "n": [10, 0, 7], "m": [1, 2, 3]}, keys=("month",))
+    assert answer.difference("n", "2024-07-01", "2024-08-01") == answer.difference("n", *months[:2])
+    assert answer.total("n", month=["2024-07-01", None]) == answer.total("n", month=[begin, None])
+    with pytest.raises(InvalidArgument, match="no row for some of what is wanted"):
+        answer.total("n", month="2024-09-01")
+    with pytest.raises(InvalidArgument, match="no row for some of what is wanted"):
+        answer.total("n", month="July")
+
+
+def test_rows_are_ordered_and_cut_free_of_charge():
+    by_key = made().order_by("region")
+    assert by_key["region"] == ["=HYPERLINK(1)", "north", None]
+    assert by_key.head(2)["n"] == [7, 10]
+    assert by_key.head(2).notes == ("A remark.",)
+    largest = made().order_by("n", descending=True)
+    assert largest["n"] == [10, 7, 0]
+    assert largest["n_low"] == [4.0, 1.0, 0.0]
+    assert largest.notes == largest.head().notes == ("A remark.",)  # all rows are there: none was chosen
+    assert largest.head(1)["region"] == ["north"]
+    assert largest.head(2).head(1).notes == ("A remark.", CHOSEN)
+    assert largest.order_by("region").head(1).notes == ("A remark.",)
+    two = made(keys=("region", "m")).order_by("n")  # of one m there are several rows, which stay as they stood
+    assert two.order_by("m").head(1).notes == ("A remark.", CHOSEN)
+    assert two.order_by("m", "region").head(1).notes == ("A remark.",)
+    assert len(made().head(0)) == 0
+    assert made().order_by("m", "n")["n"] == [0, 7, 10]
+    for wrong in (lambda: made().order_by(), lambda: made().order_by("regoin"), lambda: made().head(-1)):
+        with pytest.raises(InvalidArgument):
+            wrong()
+
+
+def test_an_answer_is_read_by_names_and_by_rows():
+    answer = made()
+    assert answer["n"] == [10, 0, 7]
+    assert "n_high" in answer
+    assert "cost" not in answer
+    rows = list(answer)
+    assert rows[1]["region"] is None
+    assert rows[1]["n_high"] == 4.0
+    assert list(rows[0]) == list(answer.columns)
+    assert [row["n"] for row in sorted(answer, key=lambda row: row["n"])] == [0, 7, 10]
+    for wrong in ("regoin", 0, ["n"]):
+        with pytest.raises(InvalidArgument, match="has no column") as refused:
+            answer[wrong]
+        assert "Columns: region, n, n_low" in refused.value.do
+
+
+def test_a_csv_file_is_written(tmp_path):
+    path = tmp_path / "answer.csv"
+    path.write_text("what was there before")
+    assert made().to_csv(path, index=False) is None
+    assert path.read_bytes().decode() == made().to_csv()
+    made().to_csv(str(path))
+    with pytest.raises(InvalidArgument, match="no index"):
+        made().to_csv(path, index=True)
+
+
 def test_frames():
     columns = ["region", "n", "n_low", "n_high", "m", "m_low", "m_high"]
     assert list(made().to_pandas().columns) == columns
+    assert [str(dtype) for dtype in made().to_pandas().dtypes[1:]] == [
+        "Int64",
+        "float64",
+        "float64",
+        *["datetime64[us]"] * 3,
+    ]
     assert made().to_arrow().column_names == columns
     assert made().to_arrow().column("n").to_pylist() == [10, 0, 7]
     page = made(notes=("1 < 2",))._repr_html_()

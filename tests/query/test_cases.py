@@ -376,6 +376,33 @@ def test_case_11_missing_keys_values_and_ids(engine):
     assert exact(table.filter(table["f"].is_null()).aggregate(n=sitr.count())).value["n"] == [2]
 
 
+def test_case_11_what_is_not_declared_may_be_one_group(engine):
+    """It is listed though it is empty, what is missing stays apart, and one of its values cannot be asked for alone."""
+    g = column("string", categories=["a", "b"], others="group")
+    towns = ["a", "elsewhere", "nowhere", None, "b", "(other)", "B", "A"]
+    frame = {"person": list(range(8)), "g": towns, "h": towns}
+    table = visits(engine, frame, g=g, h=g | {"nulls": "group"})
+    assert exact(table.group_by("g").aggregate(n=sitr.count())).value == {"g": ["a", "b", "(other)"], "n": [1, 1, 5]}
+    assert exact(table.group_by("h").aggregate(n=sitr.count())).value == {
+        "h": ["a", "b", "(other)", None],
+        "n": [1, 1, 5, 1],
+    }
+    assert exact(table.filter(table["g"] == "(other)").aggregate(n=sitr.count())).value["n"] == [5]
+    assert exact(table.filter(table["g"] == "elsewhere").aggregate(n=sitr.count())).value["n"] == [0]
+    assert exact(table.aggregate(n=sitr.count_distinct("g"))).value["n"] == [3]
+    few = visits(engine, {"person": [1, 2], "g": ["a", None]}, g=g)
+    assert exact(few.group_by("g").aggregate(n=sitr.count())).value == {"g": ["a", "b", "(other)"], "n": [1, 0, 0]}
+
+
+def test_case_11_a_unit_is_once_in_the_group_of_all_others(engine):
+    """Else each value that is not declared would be a group of its own to those who bound."""
+    frame = {"person": [1] * 6, "g": ["c", "d", "e", "f", "g", "h"]}
+    table = visits(engine, frame, rows=6, g=column("string", categories=["a"], others="group"))
+    groups = table.group_by("g").aggregate(n=sitr.count(), u=sitr.count_units())
+    once = exact(groups.bounded(max_groups_per_unit=2, max_rows_per_group=1))
+    assert once.value == {"g": ["a", "(other)"], "n": [0, 1], "u": [0, 1]}
+
+
 def test_case_11_a_column_that_no_row_lacks_may_be_missing_after_a_join(engine):
     """Rows that match nothing still count: the declared "drop" is of the public table."""
     content = people(k=column("integer"))

@@ -1,5 +1,7 @@
 """Remarks: a category that nobody declared is pointed out, wherever it is compared."""
 
+import copy
+
 import sitr
 from sitr.query.remarks import unlisted
 from tests.tables import clinic
@@ -31,6 +33,17 @@ def test_a_category_that_is_not_declared():
             assert unlisted(query, database.declared) == (said,)
         moved = visits.select("age", home="region")
         assert remarks(database, moved.filter(moved["home"] != "x")) == ("'x' is no declared category of home.",)
+
+
+def test_a_category_that_is_counted_among_all_others():
+    content = copy.deepcopy(clinic.CONTENT)
+    content["tables"]["visits"]["columns"]["region"]["others"] = "group"
+    with clinic.database(content) as database:
+        visits = database.table("visits")
+        assert remarks(database, visits.filter(visits["region"] == "nroth")) == (
+            "'nroth' is no declared category of region. All that are none are '(other)'. Did you mean 'north'?",
+        )
+        assert remarks(database, visits.filter(visits["region"] == "(other)")) == ()
 
 
 def test_what_is_declared_or_has_no_categories_is_not_remarked_on():

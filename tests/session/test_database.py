@@ -100,7 +100,8 @@ def test_a_delta_that_is_spent_is_gone_from_what_is_left():
             first, second = (float(share) for share in re.findall(r"part ([0-9.]+) %", after))
             assert first > 99
             shares.append(second / 100)
-            assert shares[-1] == pytest.approx(1 - event.infinite_mass / left, rel=0.02)
+            # Gaussian noise that finds groups takes of δ too, where whole events are counted.
+            assert 1 - 2 * delta / left <= shares[-1] <= 1 - event.infinite_mass / left
         assert shares[1] < shares[0] < 0.999
         large = question.explain(epsilon=1.0, delta=1e-3).plan.event
         assert question.forecast().remaining(large)["clinic"][1] == "does not fit"

@@ -56,6 +56,14 @@ def test_bounds_are_told_as_they_were_declared(domain, bounds):
     assert column_words(domain)[0] == ("" if bounds is None else f"{bounds[0]} to {bounds[1]}")
 
 
+def test_the_group_of_all_others_is_told_behind_the_categories():
+    listed = tuple(f"c{number}" for number in range(SHOWN + 1))
+    told = column_words(Domain("string", categories=("north", "(other)"), others=True))[1]
+    assert told == "north; all others are (other)"
+    told = column_words(Domain("string", categories=(*listed, "(other)"), others=True))[1]
+    assert told.endswith(", … 1 more; all others are (other)")
+
+
 def test_of_many_categories_some_are_told_and_how_many_more_there_are():
     categories = tuple(f"c{number}" for number in range(SHOWN + 3))
     _, listed, missing = column_words(Domain("string", categories=categories, required=True))

@@ -96,8 +96,8 @@ def test_what_a_profile_would_cost_is_told_in_a_few_lines():
         assert len(repr(found)) < 1000
         assert str(found).splitlines() == [
             "This would cost ε = 1, in equal parts. Nothing has been read.",
-            "rows of a unit, in bins of units: 95 % of errors within ± 6",
-            "cost, in bins of rows: 95 % of errors within ± 6",
+            "rows of a unit, in bins of units: 95 % of the time, noise is within ± 6",
+            "cost, in bins of rows: 95 % of the time, noise is within ± 6",
             "budget clinic: 100 % of ε = 1000 left, 99.9 % after this.",
         ]
         profile.release(epsilon=1.0)

@@ -3,12 +3,13 @@
 import inspect
 
 from sitr.session.database import Database
+from sitr.session.misfits import Check
 from sitr.session.profile import Profile, Profiled, ProfileExplanation
 from sitr.session.question import Question
 from sitr.session.room import Forecast
 from sitr.session.table import Groups, PrivateTable
 
-PUBLIC = [Database, Forecast, Groups, PrivateTable, Profile, Profiled, ProfileExplanation, Question]
+PUBLIC = [Check, Database, Forecast, Groups, PrivateTable, Profile, Profiled, ProfileExplanation, Question]
 
 
 def test_every_name_and_method_has_a_docstring():

@@ -26,15 +26,19 @@ def visits():
 def test_bounding_is_told_in_words(visits):
     question = visits.aggregate(n=sitr.count())
     one = str(question.bounded(max_rows_per_unit=1).explain(epsilon=1))
-    assert "1 row of a unit is kept at most: that drops at least about 75 % of the rows (by an earlier release)." in one
+    assert (
+        "At most 1 row per person is used: that drops at least about 75 % of the rows (by an earlier release)." in one
+    )
     six = str(question.bounded(max_rows_per_unit=6).explain(epsilon=1))
-    assert "6 rows of a unit are kept at most: that drops few of the rows that were seen" in six
+    assert "At most 6 rows per person are used: that drops few of the rows that were seen" in six
 
 
 def test_a_bound_on_groups_drops_at_least_what_a_bound_on_rows_would(visits):
     question = visits.group_by("region").aggregate(n=sitr.count())
     explained = str(question.bounded(max_groups_per_unit=1, max_rows_per_group=2).explain(epsilon=1))
-    assert "1 group of a unit, and 2 rows in each, are kept at most: that drops at least about 50 %" in explained
+    assert (
+        "At most 1 group per person, with at most 2 rows in each, is used: that drops at least about 50 %" in explained
+    )
 
 
 def test_units_whose_rows_were_added_up_have_one_row_each(visits):
@@ -43,7 +47,7 @@ def test_units_whose_rows_were_added_up_have_one_row_each(visits):
         explained = table.aggregate(cost=sitr.mean("cost"), n=sitr.count()).explain(epsilon=1)
         assert explained.plan.bound.rows == 1
         assert explained.size == 1000
-        assert "A unit has one row here: none is dropped." in str(explained)
+        assert "Each person has one row here: none is dropped." in str(explained)
 
 
 def test_units_in_groups_have_unknown_rows(visits):
@@ -90,10 +94,10 @@ def test_a_condition_is_counted_as_a_number(visits):
 
 
 def test_a_mean_of_a_condition_says_how_it_is_made_a_number(visits):
-    with pytest.raises(InvalidArgument, match="is a boolean, and no number") as refused:
+    with pytest.raises(InvalidArgument, match="is true or false, not a number") as refused:
         visits.aggregate(rate=sitr.mean("urgent"))
     assert refused.value.do == 'count what is true as 1: sitr.mean(table["urgent"].choose(1, 0)).'
-    with pytest.raises(InvalidArgument, match="is a string, and no number") as refused:
+    with pytest.raises(InvalidArgument, match="is text, not a number") as refused:
         visits.aggregate(region=sitr.mean("region"))
     assert refused.value.do == 'sitr.count_distinct(table["region"]), or group by it.'
 
@@ -174,7 +178,7 @@ def test_what_a_bound_on_groups_drops_is_not_made_up():
     with joined(orders={"expected_units": 100, "expected_rows": 110}) as shop:
         question = shop.table("orders").group_by("x", values={"x": [1, 2, 3]}).aggregate(n=sitr.count())
         text = str(question.bounded(max_groups_per_unit=2).explain(epsilon=1))
-        assert "in each, are kept at most. How many rows that drops is not known." in text
+        assert "in each, are used. How many rows that drops is not known." in text
 
 
 def test_numbers_of_numpy_are_numbers(visits):

@@ -122,7 +122,7 @@ def test_an_operation_returns_the_kept_answer_for_nothing(database):
 def test_the_same_question_again_is_charged_and_told_of_the_first_answer(database):
     first = counted(database).release(epsilon=1.0)
     (dropped,) = first.notes
-    assert dropped.startswith("4 rows of a unit are kept at most.")
+    assert dropped.startswith("At most 4 rows per person are used.")
     after = left(database)
     again = counted(database).release(epsilon=1.0)
     assert left(database) < after

@@ -1,9 +1,11 @@
 """The fluent verbs: what they build, and what they refuse."""
 
+from datetime import date
+
 import pytest
 
 import sitr
-from sitr.errors import InvalidArgument, NotAllowed
+from sitr.errors import InvalidArgument, NoSuchWord, NotAllowed
 from sitr.tables.relations import Derive, Filter, Join, PerUnit
 from tests.tables import clinic
 
@@ -12,6 +14,14 @@ from tests.tables import clinic
 def visits():
     with clinic.database() as database:
         yield database.table("visits")
+
+
+@pytest.mark.parametrize("wrong", [5, "count", None, sitr.count])
+def test_what_is_no_aggregate_is_refused_by_its_name(visits, wrong):
+    for verb in (visits.aggregate, visits.per_unit, visits.group_by("region").aggregate):
+        with pytest.raises(InvalidArgument, match=r"n=.* is no aggregate") as refused:
+            verb(n=wrong)
+        assert refused.value.do == "n=sitr.count()."
 
 
 def test_verbs_build_relations(visits):
@@ -79,3 +89,97 @@ def test_an_aggregate_needs_a_name(visits):
         with pytest.raises(InvalidArgument, match=r"an aggregate has no name: mean\(cost\)") as refused:
             asked.aggregate(sitr.mean("cost"))
         assert refused.value.do == "aggregate(n=sitr.count())."
+
+
+def test_brackets_are_columns_selections_and_filters(visits):
+    assert visits[["age", "cost"]].columns == ("age", "cost")
+    old = visits["age"] >= 65
+    assert visits[old].relation == visits.filter(old).relation
+    assert visits[visits["age"] >= 65].relation.to_dict() == visits.filter(old).relation.to_dict()
+    assert "age" in visits
+    assert "ages" not in visits
+
+
+@pytest.mark.parametrize("wrong", [0, slice(5), ("age", "cost"), None, 1.5])
+def test_rows_have_no_numbers(visits, wrong):
+    with pytest.raises(InvalidArgument, match="is not the name of a column") as refused:
+        visits[wrong]
+    assert 'table["age"] is a column' in refused.value.do
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda t: t[["age", 1]], lambda t: t.select(t["age"]), lambda t: t.group_by(["age"])]
+)
+def test_a_name_is_a_text(visits, wrong):
+    with pytest.raises(InvalidArgument, match="is not the name of a column"):
+        wrong(visits)
+
+
+def test_a_column_that_is_grouped_by_needs_a_name(visits):
+    with pytest.raises(InvalidArgument) as refused:
+        visits.group_by(visits["age"] >= 18)
+    assert refused.value.what == "age >= 18 is not the name of a column."
+    assert refused.value.do == 'group_by("region", month=table["day"].truncate("month")).'
+
+
+@pytest.mark.parametrize(
+    "habit", [list, sorted, set, tuple, lambda t: next(iter(t)), lambda t: [*t], lambda t: dict(t)]
+)
+def test_rows_are_not_listed(visits, habit):
+    for rows in (visits, visits.group_by("region")):
+        with pytest.raises(NotAllowed) as refused:
+            habit(rows)
+        assert "aggregate(n=sitr.count())" in refused.value.do
+
+
+@pytest.mark.parametrize("habit", [len, bool])
+def test_rows_are_not_counted_free_of_charge(visits, habit):
+    with pytest.raises(NotAllowed, match="does not say how many rows") as refused:
+        habit(visits)
+    assert refused.value.do == "table.aggregate(n=sitr.count()).release(epsilon=0.1)."
+
+
+def test_a_table_is_not_changed(visits):
+    with pytest.raises(NotAllowed) as refused:
+        visits["double"] = visits["cost"] * 2
+    assert "derive" in refused.value.do
+
+
+@pytest.mark.parametrize(
+    ("habit", "instead"),
+    [
+        (lambda t: t.groupby("region"), "group_by"),
+        (lambda t: t.head(), "synthesize()"),
+        (lambda t: t.mean(), "sitr.mean"),
+        (lambda t: t["cost"].mean(), "sitr.mean"),
+        (lambda t: t["region"].value_counts(), "group_by"),
+        (lambda t: t.group_by("region").agg("mean"), "aggregate"),
+        (lambda t: t.aggregate(n=sitr.count()).to_pandas(), "release"),
+    ],
+)
+def test_words_of_pandas_say_what_to_write(visits, habit, instead):
+    with pytest.raises(NoSuchWord) as refused:
+        habit(visits)
+    assert instead in refused.value.do
+
+
+def test_a_grouped_table_has_no_columns_of_its_own(visits):
+    with pytest.raises(NotAllowed, match=r"has no \['cost'\]"):
+        visits.group_by("region")["cost"]
+
+
+def test_a_text_beside_a_date_is_a_date_in_every_verb(visits):
+    text, day = "2024-07-01", date(2024, 7, 1)
+
+    def asked(begin):
+        late = visits["day"] >= begin
+        table = visits.filter(late).derive(late=late)
+        groups = table.group_by(later=table["day"] == begin).aggregate(
+            n=sitr.count(late), m=sitr.mean(late.choose(1, 0))
+        )
+        return [groups, table.per_unit(m=sitr.mean(late.choose(1, 0))).aggregate(n=sitr.count())]
+
+    for one, other in zip(asked(text), asked(day), strict=True):
+        assert one.query.to_dict() == other.query.to_dict()
+    with pytest.raises(InvalidArgument, match="'July' is not a date"):
+        visits.filter(visits["day"] >= "July")

@@ -68,7 +68,7 @@ HELD: dict[str, tuple[Sequence[Any], Any, dict[str, Any]]] = {  # values, Arrow'
     "yes": ([True, False], pyarrow.bool_(), {"type": "boolean"}),
     "no": ([True, False], pyarrow.bool_(), {"type": "boolean"}),
     "text": (TEXTS, pyarrow.string(), {"type": "string"}),
-    "word": (TEXTS, pyarrow.string(), {"type": "string"}),
+    "word": (TEXTS, pyarrow.string(), {"type": "string", "categories": ["x", "", "ä", "o'clock"], "others": "group"}),
     "day": (DAYS, pyarrow.date32(), {"type": "date", "bounds": [date(1800, 1, 1), date(2100, 1, 1)]}),
     "time": (TIMES, pyarrow.timestamp("us"), {"type": "timestamp"}),
 }

@@ -238,6 +238,99 @@ def test_what_is_wrong_is_refused_with_its_place(path, value, messages):
     assert messages[0] in caught.value.what or path.startswith("tables.a/b")
 
 
+@pytest.mark.parametrize(
+    ("kind", "quoted", "plain"),
+    [
+        ("date", ["2025-01-01", "2025-12-31"], [date(2025, 1, 1), date(2025, 12, 31)]),
+        ("timestamp", ["2025-01-01", "2025-12-31T12:30"], [datetime(2025, 1, 1), datetime(2025, 12, 31, 12, 30)]),
+        (
+            "timestamp",
+            ["2025-01-01 00:00", "2025-12-31 12:30:59"],
+            [datetime(2025, 1, 1), datetime(2025, 12, 31, 12, 30, 59)],
+        ),
+    ],
+)
+def test_dates_and_times_may_stand_in_quotes(kind, quoted, plain):
+    for name in ("bounds", "categories"):
+        one, other = (
+            Declaration.of(changed(COST, {"type": kind, name: values})).tables["visits"].schema["cost"]
+            for values in (quoted, plain)
+        )
+        assert one == other
+        assert one.bounded or one.categories == tuple(plain)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("date", "15/08/2025"),
+        ("date", "2025-02-30"),
+        ("date", "20250101"),
+        ("date", "2025-01-01T00:00"),
+        ("date", "2025-W01-1"),
+        ("timestamp", "2025-01-01T24:01"),
+        ("timestamp", "2025-01-01T00:00Z"),
+        ("timestamp", "noon"),
+    ],
+)
+def test_a_text_that_is_no_date_is_refused_with_one_that_is(kind, text):
+    for name in ("bounds", "categories"):
+        with pytest.raises(InvalidDeclaration, match=f"{name}: '{text}' is not a {kind}") as caught:
+            Declaration.of(changed(COST, {"type": kind, name: [text, text]}))
+        assert COST in caught.value.what
+        assert "with or without quotes" in caught.value.do
+
+
+REGION = "tables.visits.columns.region"
+
+
+def test_what_is_not_declared_may_be_one_group():
+    settings = {"type": "string", "categories": ["north", "south"], "others": "group"}
+    domain = Declaration.of(changed(REGION, settings)).tables["visits"].schema["region"]
+    assert (domain.categories, domain.listed, domain.others) == (
+        ("north", "south", "(other)"),
+        ("north", "south"),
+        True,
+    )
+    skipped = Declaration.of(changed(REGION, settings | {"others": "skip"})).tables["visits"].schema["region"]
+    assert (skipped.categories, skipped.listed, skipped.others) == (("north", "south"), ("north", "south"), False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"type": "string", "categories": ["a"], "others": "keep"}, "others='keep'"),
+        ({"type": "string", "others": "group"}, "is for texts with 1 to 1,000 categories"),
+        ({"type": "integer", "categories": [1], "others": "group"}, "is for texts with 1 to 1,000 categories"),
+        ({"type": "string", "categories": list(map(str, range(1001))), "others": "group"}, "1 to 1,000 categories"),
+        ({"type": "string", "categories": ["a", "(other)"], "others": "group"}, "'(other)' is a declared category"),
+    ],
+)
+def test_a_group_of_all_others_that_could_be_mistaken_is_refused(settings, said):
+    with pytest.raises(InvalidDeclaration) as caught:
+        Declaration.of(changed(REGION, settings))
+    assert REGION in caught.value.what
+    assert said in caught.value.what
+
+
+def test_what_tells_units_or_rows_apart_keeps_its_values():
+    many = {"type": "string", "categories": ["a"], "others": "group"}
+    said = r"tells units or rows apart"
+    with pytest.raises(InvalidDeclaration, match=rf"tables.visits.columns.patient: .* {said}"):
+        Declaration.of(changed("tables.visits.columns.patient", many))
+    plain = {"patient": {"type": "integer"}, "id": {"type": "string"}}
+    path = {"unit": {"through": "stays", "on": {"id": "id"}}}
+    for place, first, second in (
+        ("tests", {"columns": plain}, path | {"columns": plain | {"id": many}}),
+        ("stays", {"columns": plain | {"id": many}}, path | {"columns": plain}),
+    ):
+        with pytest.raises(InvalidDeclaration, match=rf"tables.{place}.columns.id: .* {said}"):
+            Declaration.of(two(first, second))
+    codes = {"public": True, "key": "code", "columns": {"code": many}}
+    with pytest.raises(InvalidDeclaration, match=said):
+        Declaration.of(SMALL | {"tables": SMALL["tables"] | {"codes": codes}})
+
+
 def two(first, second):
     columns = {"patient": {"type": "integer"}, "id": {"type": "integer"}, "name": {"type": "string"}}
     plain = {"unit": "patient", "max_rows_per_unit": 2, "columns": columns}

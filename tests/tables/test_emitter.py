@@ -3,7 +3,9 @@
 import itertools
 import math
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
+import ibis
 import pyarrow
 import pytest
 
@@ -15,7 +17,7 @@ from sitr.query.sql.postprocessing import COMPARED
 from sitr.session.database import open as opened
 from sitr.tables.declaration import Declaration
 from sitr.tables.duckdb import MOST_PLACES
-from sitr.tables.emitter import PRIME
+from sitr.tables.emitter import PRIME, _same_unit
 from sitr.tables.expressions import Column, Comparison, Constant
 from sitr.tables.relations import Scan
 from sitr.tables.tally import Key, Measure, Tally
@@ -272,3 +274,20 @@ def test_a_text_that_names_a_unit_is_what_the_engine_takes_for_one(monkeypatch):
         monkeypatch.setattr(type(one.source), "text", lambda source, value: value.lower())
         one.source._queries.clear()
         assert exact(question) == [2.0]
+
+
+def test_units_that_are_decimals_are_compared_as_texts():
+    """A cast of one to the digits of the other may fail, for one row alone."""
+    rows = pyarrow.table(
+        {
+            "left": pyarrow.array(
+                [Decimal("1.50"), Decimal("-2.25"), Decimal(10) ** 35, None], pyarrow.decimal128(38, 2)
+            ),
+            "right": pyarrow.array(
+                [Decimal("1.50"), Decimal("2.25"), Decimal(1), Decimal(1)], pyarrow.decimal128(38, 2)
+            ),
+        }
+    )
+    table = ibis.memtable(rows)
+    same = _same_unit(table["left"], table["right"])
+    assert ibis.duckdb.connect().to_pyarrow(table.select(same=same))["same"].to_pylist() == [True, False, False, None]

@@ -6,6 +6,7 @@ from collections import Counter
 
 import duckdb
 import ibis
+import pyarrow
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from sitr.errors import InvalidDeclaration
 from sitr.tables import lines as module
 from sitr.tables.declaration import Declaration
 from sitr.tables.duckdb import DuckDB
-from sitr.tables.lines import LONGEST_LINE, Lines, columns_of, names_of
+from sitr.tables.lines import LONGEST_LINE, LeftOut, Lines, columns_of, names_of
 from sitr.tables.spark import Spark
 from tests.tables import engines
 
@@ -210,3 +211,34 @@ def test_an_engine_reads_lines_as_often_as_it_likes(folder):
         connection.register("given", Lines(folder / "again.csv"))
         asked = "SELECT count(*) FROM given AS one JOIN given AS two USING (line)"
         assert [connection.execute(asked).fetchone() for _ in range(2)] == [(len(PLAIN),)] * 2
+
+
+def of_lines(path, **settings):
+    """The lines of a file that are records."""
+    return pyarrow.RecordBatchReader.from_stream(Lines(path, **settings)).read_all()["line"].to_pylist()
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_each_line_that_is_no_record_is_counted_once(folder, end):
+    path = folder / "left.csv"
+    for rows in (NASTY, [*PLAIN, b"who,text,x", b"who,text,x"], [], [b'"', b'a"', b"b" * (LONGEST_LINE + 1) + b'"']):
+        path.write_bytes(of(*rows, end=end) + end)
+        there = [row for row in rows if row]
+        assert len(of_lines(path)) + sum(Lines(path).left_out()) == len(there)
+    assert Lines(path).left_out() == LeftOut(too_long=1, heads=0, quotes=2)
+
+
+def test_blocks_make_no_difference_to_what_is_counted(folder, monkeypatch):
+    monkeypatch.setattr(module, "LONGEST_LINE", 20)
+    path = folder / "left.csv"
+    path.write_bytes(of(*PLAIN, b'8,"open', b"9," + b"a" * 300, b"who,text,x", b'"', *PLAIN))
+    for size in (1, 7, 64, 2**20):
+        monkeypatch.setattr(module, "BLOCK", size)
+        assert Lines(path).left_out() == LeftOut(too_long=1, heads=1, quotes=2)
+
+
+def test_what_is_no_text_is_seen_by_those_who_count(folder):
+    path = folder / "whole.csv"
+    path.write_bytes(of(b"1,\xff,2", b"2,b,3"))
+    assert of_lines(path) == ["1,,2", "2,b,3"]
+    assert of_lines(path, whole=True) == ["1,\ufffd,2", "2,b,3"]

@@ -16,7 +16,7 @@ from sitr.tables.domains import Domain
 from sitr.tables.duckdb import DuckDB
 from sitr.tables.expressions import Case, Coalesce, Column, Constant
 from sitr.tables.reference import Reference, begin_of, on_grid, part_of
-from tests.tables.drawn import DECLARED, SCHEMA, Draw, differences
+from tests.tables.drawn import DECLARED, SCHEMA, Draw, differences, rows_of
 
 COUNTS = {"duckdb": (80, 2), "postgresql": (80, 2), "spark": (40, 1)}
 
@@ -58,8 +58,44 @@ def test_drawn_expressions_are_deep_and_of_every_kind():
         assert sum(f"'is': '{kind}'" in one[10:] for one in shown) > 3, kind  # inside another
 
 
+def test_what_is_said_of_missing_and_of_listed_values_is_true():
+    """Groups are listed by it: a value that is not among them would be lost."""
+    random, reference, listed = Random(5), Reference(SCHEMA), 0
+    for _ in range(400):
+        one = Draw(random).one()
+        domain, values = one.domain(SCHEMA), {reference.value(one, row) for row in rows_of(random)}
+        assert None not in values or not domain.required, one
+        assert not domain.nulls or not domain.required, one
+        if domain.categories is not None:
+            listed += 1
+            assert values - {None} <= set(domain.categories), one
+            assert domain.required or domain.nulls, one
+    assert listed > 3
+
+
 AGES = {"age": Domain("number", Fraction(1), 0, 120), "paid": Domain("number", Fraction(1, 4), 0, 400, float=True)}
 AGE, PAID = Column("age"), Column("paid")
+
+
+REGIONS = {"region": Domain("string", categories=("north", "(other)"), others=True)}
+REGION = Column("region")
+
+
+@pytest.mark.parametrize(
+    ("one", "row", "found"),
+    [
+        (REGION, "north", "north"),
+        (REGION, "North", "(other)"),
+        (REGION, "(other)", "(other)"),
+        (REGION, None, None),
+        (REGION == "(other)", "south", True),
+        (REGION == "south", "south", False),
+        (REGION.isin(["north", "south"]), "south", False),
+        (REGION.is_null(), "south", False),
+    ],
+)
+def test_what_is_not_declared_is_one_value(one, row, found):
+    assert Reference(REGIONS).value(one, {"region": row}) == found
 
 
 @pytest.mark.parametrize(

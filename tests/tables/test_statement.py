@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import Any
 
@@ -13,7 +14,7 @@ from ibis.backends.sql.compilers import DuckDBCompiler, PostgresCompiler, PySpar
 from sqlglot import exp
 
 import sitr
-from sitr.errors import EngineFailed, MissingExtra
+from sitr.errors import EngineFailed, InvalidArgument, MissingExtra
 from sitr.tables import statement
 from sitr.tables.statement import bounds_in, check, plain, stated
 from tests.tables import engines
@@ -85,17 +86,18 @@ def test_a_composite_condition_keeps_its_meaning_on_every_engine(engine):
         assert answer(young) == [
             of_units(adult),
             of_units(lambda row: row["age"] is not None and row["age"] < 18),
+            of_units(lambda row: row["age"] is None),
         ]
         grouped = "SELECT a OR b AS any, COUNT(*) AS x FROM r WHERE age >= 18 GROUP BY a OR b"
         assert answer(grouped) == [
-            of_units(adult, lambda row, is_it=is_it: either(row) is is_it) for is_it in (False, True)
+            of_units(adult, lambda row, is_it=is_it: either(row) is is_it) for is_it in (False, True, None)
         ]
 
 
 def test_what_lost_its_parentheses_is_not_charged(monkeypatch):
     """The pass is taken out: the text says something else then, which is seen before anything is charged."""
-    monkeypatch.setattr(statement, "in_parentheses", lambda tree: tree.copy())
-    with engines.asked("duckdb", TABLES, CONTENT) as database:
+    with engines.asked("duckdb", TABLES, CONTENT) as database:  # the engine has passed its own test, which is kept
+        monkeypatch.setattr(statement, "in_parentheses", lambda tree: tree.copy())
         rows = database.table("r")
         question = rows.filter((rows["a"] | rows["b"]).isin([True, False])).aggregate(x=sitr.count())
         before = len(list(database.ledger.entries()))
@@ -194,9 +196,23 @@ def test_deep_conditions_are_read_too():
     assert isinstance(made.tree, exp.Select)
 
 
+def test_deep_work_is_given_more_room_and_no_more_than_that():
+    def depth(calls):
+        return 0 if calls == 0 else 1 + depth(calls - 1)
+
+    limit = sys.getrecursionlimit()
+    assert statement._deeply(lambda: depth(2 * limit)) == 2 * limit
+    assert sys.getrecursionlimit() == limit
+    with pytest.raises(InvalidArgument, match="too deeply nested"):
+        statement._deeply(lambda: depth(2 * statement.DEEP))
+    assert sys.getrecursionlimit() == limit
+
+
 def test_the_text_that_is_shown_is_the_one_that_is_sent():
     made = stated(TABLE.filter((TABLE["a"] | TABLE["b"]).isnull()), COMPILER)
-    assert " ".join(made.pretty.split()).replace("( ", "(").replace(" )", ")") == made.text
+    for one in (made, made.changed(lambda tree: tree.limit(0, copy=False))):
+        assert " ".join(one.pretty.split()).replace("( ", "(").replace(" )", ")") == one.text
+    assert one.text == f"{made.text} LIMIT 0"
 
 
 def test_functions_within_functions_are_read_without_copies_of_what_they_hold(monkeypatch):

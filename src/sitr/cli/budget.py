@@ -196,7 +196,7 @@ def raise_budget(
     anchor: Path | None,
     as_json: bool,
 ) -> None:
-    """Promise less than before: raise the limits of the budget of the dataset NAME.
+    """Raise the budget of the dataset NAME: this weakens the promise.
 
     It is a dated change of promise, which every report shows from then on. What is not said stays as it is.
     """

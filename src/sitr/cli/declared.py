@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,10 @@ from ..errors import InvalidDeclaration
 from .book import anchor_option, begins, not_begun, together
 
 if TYPE_CHECKING:
+    from ..ledger import Ledger
     from ..session.database import Database
     from ..session.question import Question
+    from ..tables.source import Source
 
 NO_DECLARATIONS = (
     (0, b"SQLite format 3", "a file of SQLite, as books are"),
@@ -105,6 +108,26 @@ def open_declared(
         raise not_begun(declaration)
     click.echo(f"The ledger is not begun: budgets are shown as declared. {begins(declaration)} makes it.", err=True)
     return open(declared, analyst=analyst, ledger="memory://")
+
+
+@contextmanager
+def opened_by_owner(declaration: Path, anchor: Path | None = None) -> Iterator[tuple[Source, Ledger | None]]:
+    """Open the declared tables, and their book if it is begun, for their owner, who need not be one who may ask."""
+    from ..session.database import connect, declared_book
+    from ..session.terms import found_tables, hold_to_terms
+    from ..tables.declaration import Declaration
+
+    declared = Declaration.read(declaration)
+    with ExitStack() as stack:
+        begun = declared.ledger_id is not None
+        ledger = stack.enter_context(declared_book(declared, anchor)) if begun else None
+        source = connect(declared)
+        stack.callback(source.close)
+        source.check()
+        if ledger is not None:
+            for remark in hold_to_terms(declared, ledger, found_tables(source)):
+                click.echo(remark, err=True)
+        yield source, ledger
 
 
 def asked(database: Database, text: str, bounds: Mapping[str, int | None]) -> Question:

@@ -87,7 +87,8 @@ def _print(versions: dict[str, Any], found: dict[str, Any], tests: list[dict[str
         mark = "ok   " if test["passed"] else "WRONG"
         click.echo(f"{mark} {test['event']}: ε = {test['truth']} at δ = {test['delta']:g}")
     click.echo()
-    click.echo("The accountant is well." if healthy else "The accountant is NOT well: do not trust its numbers here.")
+    failed = "Accountant self-test FAILED: do not trust its numbers here."
+    click.echo("Accountant self-test passed." if healthy else failed)
 
 
 def _print_engines(tried: dict[str, dict[str, Any]]) -> None:

@@ -42,6 +42,8 @@ def explain(
 
     SQL is a question such as "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", or - for standard input.
     """
+    from ..session.prices import Prices
+
     if sum(price is not None for price in (epsilon, rho, error)) > 1:
         raise click.UsageError("Say one of --epsilon, --rho and --error.")
     text, wrong = sql_text(sql, file), parsed_error(error)
@@ -50,10 +52,10 @@ def explain(
         found = question.explain(epsilon=epsilon, delta=delta, rho=rho, **wrong)
     found = replace(found, notes=tuple(map(in_options, found.notes)))
     if as_json:
-        print_json(explanation_record(found))
+        print_json(found.to_dict() if isinstance(found, Prices) else explanation_record(found))
         return
-    click.echo(found)
-    if compiled:
+    click.echo(in_options(str(found)) if isinstance(found, Prices) else found)
+    if compiled and not isinstance(found, Prices):
         for one in found.queries:
             click.echo(f"\n{one};")
 

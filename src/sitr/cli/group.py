@@ -10,8 +10,10 @@ from .. import errors
 from .._version import __version__
 from .account import account
 from .audit import audit
+from .audit_run import audit_run
 from .budget import budget
 from .calibrate import calibrate
+from .check import check
 from .demo import demo
 from .doctor import doctor
 from .explain import explain
@@ -58,8 +60,10 @@ def main() -> None:
 COMMANDS = (
     account,
     audit,
+    audit_run,
     budget,
     calibrate,
+    check,
     demo,
     doctor,
     explain,

@@ -53,7 +53,7 @@ def init(
             *(("table", f"{table.name}: {counted(len(table.columns), 'column')}") for table in drafted.tables),
             *(("left out", f"{name}: the draft says why") for name in drafted.refused),
             *(("to fill in", _unless(place)) for place in drafted.places),
-            ("then", f"sitr tables {declaration}, and sitr budget begin {declaration}"),
+            ("then", f"sitr tables {declaration}, sitr check {declaration}, and sitr budget begin {declaration}"),
         ]
     )
 

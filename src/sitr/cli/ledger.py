@@ -47,7 +47,7 @@ PROVES = (
 
 @click.group(short_help="Read the book of releases, check it and copy it.")
 def ledger() -> None:
-    """Read a ledger, check that it is whole, and write its end down elsewhere.
+    """Read a ledger, check that it is whole, and record its latest hash in a separate file.
 
     A ledger is the book in which every release is charged before a row is read.
     """

@@ -219,7 +219,7 @@ def warn_of_epsilon(bracket: Bracket, delta: float) -> None:
     if math.isinf(bracket.upper):
         _warn(f"no ε holds at δ = {scientific(delta)}: an infinite loss may be likelier than that.")
     elif bracket.upper > HIGH_EPSILON:
-        _warn(f"{epsilon_text(bracket, delta)} is above {HIGH_EPSILON:g}: true, but weaker than you may think.")
+        _warn(f"{epsilon_text(bracket, delta)} is above {HIGH_EPSILON:g}: this guarantee holds, but it is weak.")
 
 
 def _warn(text: str) -> None:

@@ -28,10 +28,10 @@ paying_options = together(
 )
 
 
-def check_terminal(yes: bool) -> None:
+def check_terminal(yes: bool, act: str = "spend") -> None:
     """Refuse where nobody could be asked."""
     if not yes and not on_terminal():
-        raise click.UsageError("There is no terminal to confirm on: add --yes to spend without being asked.")
+        raise click.UsageError(f"There is no terminal to confirm on: add --yes to {act} without being asked.")
 
 
 def is_answered(database: Database, operation: str | None) -> bool:

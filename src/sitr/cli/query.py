@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ..display import counted, scientific
+from ..errors import AccuracyWarning, InvalidArgument
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
+from .explain import parsed_error
 from .output import as_json, cost_text, print_json, print_table
 from .payment import check_terminal, confirm, is_answered, new_file, paying_options, progress_bar, standings, writing
 from .words import in_options, speaking_options
@@ -30,6 +33,11 @@ SHOWN = 200  # rows in a terminal; a file has all
 @sql_options
 @asking_options
 @paying_options
+@click.option("--anyway", is_flag=True, help="Spend even if the answer is known beforehand to be useless.")
+@click.option("--error", help="Spend what this error takes: 500, or 5% of the declared size, for counts.")
+@click.option(
+    "--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw it into this new .svg or .png file."
+)
 @click.option("--csv", "csv", type=click.Path(dir_okay=False), help="Write the table to this new file; - prints it.")
 @as_json
 @speaking_options()
@@ -45,6 +53,9 @@ def query(
     operation: str | None,
     purpose: str | None,
     yes: bool,
+    anyway: bool,
+    error: str | None,
+    picture: Path | None,
     csv: str | None,
     as_json: bool,
     **bounds: int | None,
@@ -54,31 +65,44 @@ def query(
     SQL is a question such as "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", or - for standard input.
     """
     from ..query.remarks import unshared
+    from ..session.prices import Prices
 
     if csv == "-" and as_json:
         raise click.UsageError("CSV and JSON cannot both go to standard output: name a file with --csv.")
     check_terminal(yes)
+    if picture is not None:
+        _check_picture(picture)
     text = sql_text(sql, file)
-    price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, **parsed_error(error)}
     with open_declared(declaration, analyst, anchor) as database:
         question = asked(database, text, bounds)
         for remark in unshared(question.query, database.declared, purpose):
             click.echo(remark, err=True)
         bill = None if is_answered(database, operation) else question.explain(**price)
+        if isinstance(bill, Prices):
+            raise click.UsageError(f"Say how much to spend: --epsilon, --rho or --error.\n\n{in_options(str(bill))}")
         if bill is not None and not yes:
             _confirm(question, bill, price, purpose)
-        with _file(csv) as write, progress_bar() as progress:
-            answer = question.release(**price, operation=operation, purpose=purpose, progress=progress)
+        with (
+            _file(csv) as write,
+            _picture(picture) as draw,
+            progress_bar() as progress,
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", AccuracyWarning)  # it is among the notes of the answer
+            answer = question.release(**price, operation=operation, purpose=purpose, progress=progress, anyway=anyway)
             write(answer)
+            draw(answer)
         rooms = standings(question, purpose)
     answer = replace(answer, notes=tuple(map(in_options, answer.notes)))
-    _tell(answer, bill, rooms, csv, as_json)
+    _tell(answer, bill, rooms, csv, as_json, picture)
 
 
 def _confirm(question: Question, bill: Explanation, price: dict[str, Any], purpose: str | None) -> None:
     """Show the bill, and ask."""
     click.echo(f"{replace(bill, notes=tuple(map(in_options, bill.notes)))}\n", err=True)
-    before = question.asked_before(**price, purpose=purpose)
+    target = {"epsilon": bill.target.epsilon, "delta": price["delta"], "rho": bill.target.rho}
+    before = question.asked_before(**target, purpose=purpose)
     confirm(question, bill.plan.event, bill.target, _price(bill), purpose, before)
 
 
@@ -103,13 +127,55 @@ def _write(file: IO[str], answer: Answer) -> None:
         file.write(answer.to_csv())
 
 
-def _tell(answer: Answer, bill: Explanation | None, rooms: dict[str, Standing], csv: str | None, as_json: bool) -> None:
+def _check_picture(path: Path) -> None:
+    """Refuse what cannot be drawn, before anything is spent."""
+    from ..pictures import format_of, require_matplotlib
+
+    format_of(path)
+    require_matplotlib()
+
+
+@contextmanager
+def _picture(path: Path | None) -> Iterator[Callable[[Answer], None]]:
+    """A new file for the picture, if one was named."""
+    if path is None:
+        yield lambda answer: None
+        return
+    with new_file(path, "xb") as file:
+        yield lambda answer: _draw(file, path, answer)
+
+
+def _draw(file: IO[bytes], path: Path, answer: Answer) -> None:
+    """Draw what was paid for; where there is nothing to draw, that is said, and the answer is told all the same."""
+    from ..pictures import format_of
+
+    try:
+        drawing = answer.plot()
+    except InvalidArgument as error:
+        click.echo(f"No picture was made: {error.what}", err=True)
+        path.unlink()
+        return
+    with writing(file, answer.operation):
+        drawing.write(file, format_of(path))
+
+
+def _tell(
+    answer: Answer,
+    bill: Explanation | None,
+    rooms: dict[str, Standing],
+    csv: str | None,
+    as_json: bool,
+    picture: Path | None,
+) -> None:
     from ..ledger.left import shares_text
     from ..query.cells import cells
 
+    drawn = {"picture": str(picture)} if picture is not None and picture.exists() else {}
     if as_json:
         left = {name: _left_record(room) for name, room in rooms.items()}
-        print_json(_record(answer) | _spent(answer, bill) | {"remaining": left} | ({"file": csv} if csv else {}))
+        print_json(
+            _record(answer) | _spent(answer, bill) | {"remaining": left} | ({"file": csv} if csv else {}) | drawn
+        )
         return
     if csv == "-":
         click.echo(answer.to_csv(), nl=False)
@@ -121,6 +187,8 @@ def _tell(answer: Answer, bill: Explanation | None, rooms: dict[str, Standing], 
         if len(answer) > SHOWN:
             more = counted(len(answer) - SHOWN, "more row")
             click.echo(f"… {more}: ask again under this operation with --csv.", err=True)
+    if drawn and csv != "-":
+        click.echo(drawn["picture"])
     for note in answer.notes:
         click.echo(note, err=True)
     said = [f"It cost {cost_text(bill)}"] if bill is not None and not answer.kept else []

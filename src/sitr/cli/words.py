@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import CannotCalibrate, InvalidArgument, NotAllowed, NotPermitted
+from ..errors import CannotCalibrate, InvalidArgument, NotAllowed, NotPermitted, UselessQuestion
 
 PHRASES = {
     "pass bounds=(lower, upper), or find them by profile(...)": (
@@ -17,6 +17,7 @@ PHRASES = {
     "Budget(epsilon=1)": "--epsilon 1, --epsilon 1 --delta 1e-6, or --rho 0.1",
     "column.isin([...])": "x IN ('a', 'b')",
     "explain()": "sitr explain",
+    "pass anyway=True": "add --anyway",
     # Who may is not listed here: a name that is offered is soon borrowed.
     'sitr.open(..., analyst="NAME")': "--analyst NAME",
 }
@@ -42,5 +43,5 @@ def speaking_options() -> Iterator[None]:
     """Let what is refused inside be refused in the words of the command line."""
     try:
         yield
-    except (InvalidArgument, NotAllowed, NotPermitted, CannotCalibrate) as error:
+    except (InvalidArgument, NotAllowed, NotPermitted, CannotCalibrate, UselessQuestion) as error:
         raise type(error)(in_options(error.what), why=in_options(error.why), do=in_options(error.do)) from None

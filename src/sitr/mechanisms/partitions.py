@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _validate
-from ..accounting import Event
-from ..errors import InvalidArgument
+from ..accounting import Event, Gaussian, calibrate_noise
+from ..accounting.notions import SMOOTHING
+from ..errors import InvalidArgument, SitrError
 from ..units import ADJACENCIES, Adjacency
 from .grid import Grid
 from .mechanism import Mechanism
 from .randomness import Source
 from .samplers.draws import shuffled
 from .samplers.table import Integers
-from .stability import Gate
+from .stability import LEAST_SIGMA, Gate, Kind, NormalGate
 
 MOST_GROUPS = 512
+NOISES = get_args(Kind)
+SHARE = 0.5  # of δ, that the threshold behind Gaussian noise may take; what it does not take, the noise has
+WIDER = (2.0**-40, 2.0**-30, 2.0**-20, 2.0**-10)  # what rounding may take
 
 
 class Counted(NamedTuple):
@@ -35,15 +41,16 @@ class PartitionSelection(Mechanism):
 
     Attributes:
         threshold: A group is released if its noisy count reaches this.
-        scale: Of the noise.
+        noise: "laplace" or "gaussian".
+        scale: Of the noise: the scale of Laplace noise, the standard deviation of Gaussian noise.
         max_groups_per_unit: How many groups one person may be in.
     """
 
     error95 = None
 
-    def __init__(self, event: Event, gate: Gate, max_groups_per_unit: int) -> None:
+    def __init__(self, event: Event, gate: Gate | NormalGate, max_groups_per_unit: int) -> None:
         self.event, self._gate, self.max_groups_per_unit = event, gate, max_groups_per_unit
-        self.threshold, self.scale = gate.threshold + 1, float(1 / gate.rate)
+        self.threshold, self.noise, self.scale = gate.threshold + 1, gate.kind, gate.scale
 
     def __repr__(self) -> str:
         return f"PartitionSelection({self.event!r}, threshold={self.threshold})"
@@ -57,10 +64,11 @@ class PartitionSelection(Mechanism):
             (15, [0.0, 0.005, 0.731, 0.998])
         """
         missing = self.threshold - _validate.integer("count", count, 1, 2**61)
-        rate = float(self._gate.rate)
-        if missing >= 0:
-            return math.exp(-rate * missing) / (1 + math.exp(-rate))
-        return 1 - math.exp(rate * (missing - 1)) / (1 + math.exp(-rate))
+        return math.exp(self.log_tail(np.array([float(missing)]))[0])
+
+    def log_tail(self, least: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithms of the probabilities that the noise on a count is at least so many whole numbers."""
+        return self._gate.log_tail(least)
 
     def _checked(self, value: Any) -> Counted:
         return counted("counts", value)
@@ -73,7 +81,12 @@ class PartitionSelection(Mechanism):
 
 
 def select_partitions(
-    *, epsilon: float, delta: float, max_groups_per_unit: int = 1, adjacency: Adjacency = "add_remove"
+    *,
+    epsilon: float,
+    delta: float,
+    max_groups_per_unit: int = 1,
+    adjacency: Adjacency = "add_remove",
+    noise: Kind | None = None,
 ) -> PartitionSelection:
     """Return the groups that enough people are in, with their noisy counts; the others stay unnamed.
 
@@ -82,15 +95,17 @@ def select_partitions(
 
     Args:
         epsilon: The ε that a release costs, with
-        delta: the δ: the probability that a group of one person is named.
+        delta: the δ: at most half of it, or all, is the probability that a group of one person is named.
         max_groups_per_unit: How many groups one person is in at most; each counts a person once.
         adjacency: Under `replace_one` a person may leave their groups and enter as many others: twice as many change.
+        noise: Laplace noise grows with the number of groups that a person is in, Gaussian noise with its root; the one
+            with the smaller threshold unless told.
 
     Privacy: (ε,δ)-DP (THEORY 2.5). In each group that a person changes the count moves by 1, and the noise hides it; or
-    the group is theirs alone, and it is named, an infinite loss, with probability r^{T-1}/(1 + r), r = e^{-1/scale}.
-    Either is dominated by one (ε*,δ_T) black box (`stability.Gate`), the noises are independent, and so m groups are
-    dominated by m of them: the event is that composition (THEORY 2.6, 4.3), with infinite-loss mass 1 - (1 - δ_T)^m.
-    The time tells how many groups the data have, and not which are named.
+    the group is theirs alone, and it is named, an infinite loss, with a small probability: r^{T-1}/(1 + r),
+    r = e^{-1/scale}, for Laplace noise. Either is dominated by one event of its gate (`stability`), the noises are
+    independent, and so m groups are dominated by m of them: the event is that composition (THEORY 2.6, 4.3), with
+    infinite-loss mass 1 - (1 - δ_T)^m. The time tells how many groups the data have, and not which are named.
 
     Example:
         >>> groups = select_partitions(epsilon=1.0, delta=1e-6)
@@ -98,13 +113,55 @@ def select_partitions(
         ['common', 'known']
         >>> groups.event.infinite_mass <= 1e-6, round(float(groups.event.epsilon(delta=1e-6)), 4)
         (True, 1.0)
+        >>> many = select_partitions(epsilon=1.0, delta=1e-6, max_groups_per_unit=20)
+        >>> many.noise, many.threshold < select_partitions(epsilon=0.05, delta=5e-8).threshold / 2
+        ('gaussian', True)
     """
-    cost = Fraction(_validate.real("epsilon", epsilon, 1e-9, 1e4))
+    cost = _validate.real("epsilon", epsilon, 1e-9, 1e4)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
     most = _validate.integer("max_groups_per_unit", max_groups_per_unit, 1, MOST_GROUPS)
     changed = most if _validate.choice("adjacency", adjacency, ADJACENCIES) == "add_remove" else 2 * most
-    gate = Gate.of(cost / changed, delta / changed)
-    return PartitionSelection(gate.event(adjacency) * changed, gate, most)
+    wanted = NOISES if noise is None else (_validate.choice("noise", noise, NOISES),)
+    found: list[PartitionSelection] = []
+    for kind in wanted:
+        try:
+            gate, event = GATES[kind](cost, delta, changed, adjacency)
+        except SitrError:  # this noise cannot be drawn, or no price was found for it
+            if kind == wanted[-1] and not found:
+                raise
+            continue
+        found.append(PartitionSelection(event, gate, most))
+    return min(found, key=lambda one: one.threshold)
+
+
+def _laplace_gate(epsilon: float, delta: float, changed: int, adjacency: Adjacency) -> tuple[Gate, Event]:
+    gate = Gate.of(Fraction(epsilon) / changed, delta / changed)
+    return gate, gate.event(adjacency) * changed
+
+
+@lru_cache(maxsize=256)
+def _normal_gate(epsilon: float, delta: float, changed: int, adjacency: Adjacency) -> tuple[NormalGate, Event]:
+    """Gaussian noise for a part of δ; what it takes to pass for continuous noise is added to its variance."""
+
+    def sigma(left: float) -> float:
+        noise = calibrate_noise(Gaussian, epsilon=epsilon, delta=left).value
+        return max(math.sqrt(noise**2 * changed + SMOOTHING), LEAST_SIGMA)
+
+    first = NormalGate.of(sigma((1 - SHARE) * delta), SHARE * delta / changed)
+    mass = -math.expm1(changed * math.log1p(-first.delta))  # thresholds are whole: less of δ may be taken
+    least = sigma((delta - mass) / (1 - mass))
+    for more in WIDER:
+        gate = NormalGate.of(least * (1 + more), first.delta)
+        event = gate.event(adjacency) * changed
+        if event.epsilon(delta=delta).upper <= epsilon:
+            return gate, event
+    raise InvalidArgument("no Gaussian noise was found for this price.", do='take noise="laplace".')
+
+
+GATES: dict[str, Callable[[float, float, int, Adjacency], tuple[Gate | NormalGate, Event]]] = {
+    "laplace": _laplace_gate,
+    "gaussian": _normal_gate,
+}
 
 
 def counted(name: str, value: Any) -> Counted:

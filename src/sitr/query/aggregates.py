@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _validate
 from ..errors import InvalidArgument
-from ..tables.domains import Domain
+from ..tables.domains import SAID, Domain
 from ..tables.expressions import Bucket, Column, Expression
 from ..tables.limits import Extent, around
 
@@ -73,10 +73,10 @@ class Aggregate:
             domain = one.domain(schema)
             if self.kind not in ("count", "count_distinct") and not domain.ordered:
                 raise InvalidArgument(
-                    f"{self}: {one} is a {domain.kind}, and no number.", do=self._instead(one, domain)
+                    f"{self}: {one} is {SAID[domain.kind]}, not a number.", do=self._instead(one, domain)
                 )
             if self.kind in DEGREES and self.kind != "count" and domain.kind != "number":
-                raise InvalidArgument(f"{self}: {one} is a {domain.kind}; it has a median, a min and a max.")
+                raise InvalidArgument(f"{self}: {one} is {SAID[domain.kind]}: ask for its median, min or max.")
 
     def _instead(self, one: Expression, domain: Domain) -> str:
         """What to ask of a condition or a text."""

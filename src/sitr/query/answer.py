@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
-from .. import _validate
+from .. import _validate, markup
 from ..display import counted
 from ..errors import InvalidArgument, MissingExtra
+from ..habits import ANSWER, told_instead
+from ..pictures import Drawing, drawn
 from ..release import NOT_PRIVATE, Paid
+from ..tables.moments import date_of, time_of
 from .cells import are_whole, cells, decimals, interval_text, number_text
+from .drawing import draw
+from .dtypes import pandas_dtype
 from .half_widths import half_width
+from .rows import CHOSEN, in_order, taken
 
 FORMULAS = tuple("=+-@＝＋－＠|%")  # a spreadsheet may take a text that begins so for a formula or a command
 SHOWN = 20  # rows that are printed
+FIRST = 5  # rows of a head, by default
 
 
 @dataclass(frozen=True)
@@ -72,9 +79,12 @@ class Estimate:
         return f"{number_text(self.value, digits)} (from {interval} with 95 %)"
 
 
+@told_instead(ANSWER, "an answer", "it is a table of numbers with their intervals, with verbs of its own.")
 @dataclass(frozen=True)
 class Answer(Paid):
     """A table that may leave.
+
+    `answer["n"]` is a column, and `for row in answer` goes over its rows, each a dict of its cells by name.
 
     Attributes:
         value: Columns by name: first the keys, then what was asked for, made consistent (no negative counts).
@@ -84,6 +94,7 @@ class Answer(Paid):
         low: For each aggregate, the lower end of its 95 % interval in each row.
         high: The upper end.
         additive: For aggregates that may be added up: their noise.
+        ranked: Whether noisy values say in which order the rows stand: then they say, too, which of them come first.
     """
 
     keys: tuple[str, ...] = ()
@@ -91,9 +102,20 @@ class Answer(Paid):
     low: Mapping[str, Any] = field(default_factory=dict)
     high: Mapping[str, Any] = field(default_factory=dict)
     additive: Mapping[str, Additive] = field(default_factory=dict)
+    ranked: bool = field(default=False, compare=False)
 
     def __len__(self) -> int:
         return len(next(iter(self.value.values()), ()))
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.columns[self._known(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        columns = self.columns
+        return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
     @property
     def columns(self) -> dict[str, list[Any]]:
@@ -105,8 +127,10 @@ class Answer(Paid):
         return made
 
     def to_pandas(self) -> Any:
-        """Return the table with its intervals as a pandas frame."""
-        return _imported("pandas").DataFrame(self.columns)
+        """Return the table with its intervals as a pandas frame: counts are Int64, dates and times datetime64."""
+        pandas = _imported("pandas")
+        columns = {name: pandas.Series(cells, dtype=pandas_dtype(cells)) for name, cells in self.columns.items()}
+        return pandas.DataFrame(columns)
 
     def to_polars(self) -> Any:
         """Return the table with its intervals as a Polars frame."""
@@ -116,10 +140,69 @@ class Answer(Paid):
         """Return the table with its intervals as an Arrow table."""
         return _imported("pyarrow").table(self.columns)
 
-    def to_csv(self) -> str:
-        """Return the table as CSV; a text that a spreadsheet would run as a formula gets a quote in front."""
+    @overload
+    def to_csv(self, path: None = None, *, index: bool = False) -> str: ...
+
+    @overload
+    def to_csv(self, path: str | Path, *, index: bool = False) -> None: ...
+
+    def to_csv(self, path: str | Path | None = None, *, index: bool = False) -> str | None:
+        """Return the table as CSV, or write it; a text that a spreadsheet would run as a formula gets a quote in front.
+
+        Args:
+            path: Where to; a file that is there is overwritten. Without one, the text is returned.
+            index: As pandas has it; there is none.
+        """
+        if index:
+            raise InvalidArgument("an answer has no index.", do="to_csv(path): its keys are columns.")
         rows = [list(self.columns), *zip(*self.columns.values(), strict=True)]
-        return "".join(",".join(map(_cell, row)) + "\n" for row in rows)
+        text = "".join(",".join(map(_cell, row)) + "\n" for row in rows)
+        if path is None:
+            return text
+        Path(path).write_text(text, encoding="utf-8", newline="")
+        return None
+
+    def plot(self, *names: str) -> Drawing:
+        """Draw numbers with their intervals: a bar for each row, or lines over time if a key holds dates.
+
+        A notebook shows what is returned; `.save("visits.svg")` writes it. Needs matplotlib.
+
+        Args:
+            names: Of the numbers; the first few by default.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        return drawn(lambda: draw(self, names))
+
+    def order_by(self, *names: str, descending: bool = False) -> Answer:
+        """Return the rows in the order of some columns, the first of which counts most; missing values come last.
+
+        It costs nothing: only what was released is read.
+
+        Args:
+            names: Keys or numbers.
+            descending: Whether the largest come first.
+        """
+        if not names:
+            raise InvalidArgument("there is nothing to order the rows by.", do=f"one of {', '.join(self.columns)}.")
+        rows, columns = list(range(len(self))), self.columns
+        for name in reversed(names):
+            rows = in_order(rows, columns[self._known(name)], descending=descending)
+        by_noise = not {*names} <= {*self.keys}
+        some = {*names} != {*self.keys}  # of the keys: rows that are alike in these stay in the order that they had
+        return replace(taken(self, rows), ranked=by_noise or (self.ranked and some))
+
+    def head(self, rows: int = FIRST) -> Answer:
+        """Return the first rows; with a remark, if they come first by their noisy values.
+
+        Args:
+            rows: How many.
+        """
+        most = _validate.integer("rows", rows, 0, 10**9)
+        first = taken(self, range(len(self))[:most])
+        chosen = self.ranked and len(first) < len(self) and CHOSEN not in self.notes
+        return replace(first, notes=(*first.notes, CHOSEN)) if chosen else first
 
     def total(self, name: str, **where: Any) -> Estimate:
         """Return the sum of a column over rows, with the interval of the sum.
@@ -133,7 +216,7 @@ class Answer(Paid):
         """
         chosen = self._rows(where)
         found = {row for row, taken in zip(self._under(where), chosen, strict=True) if taken}
-        if len(found) < math.prod(len(_several(wanted)) for wanted in where.values()):
+        if len(found) < math.prod(len(_several(wanted, self.value[key])) for key, wanted in where.items()):
             raise InvalidArgument(
                 "this answer has no row for some of what is wanted.",
                 why="what is not in it is not known to be none.",
@@ -142,8 +225,15 @@ class Answer(Paid):
         values = self._added(name)[chosen]
         return self._combined(name, float(values.sum()), (1.0,) * int(chosen.sum()))
 
-    def difference(self, name: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
-        """Return one row of a column less another, with the interval of the difference."""
+    def difference(self, name: str, first: Any, second: Any) -> Estimate:
+        """Return one row of a column less another, with the interval of the difference.
+
+        Args:
+            name: Of the aggregate.
+            first: The row: a value for every key by name, or, where there is one key, its value.
+            second: The row that is taken away.
+        """
+        first, second = self._named(first), self._named(second)
         one, other = self._rows(first), self._rows(second)
         if one.sum() != 1 or other.sum() != 1:
             raise InvalidArgument(
@@ -153,6 +243,26 @@ class Answer(Paid):
             )
         values = self._added(name)
         return self._combined(name, float(values[one][0] - values[other][0]), (1.0, -1.0))
+
+    def _known(self, name: Any) -> str:
+        if isinstance(name, str) and name in self.columns:
+            return name
+        hint = _validate.meant(name, self.columns) if isinstance(name, str) else ""
+        what = f"an answer has no column {_validate.shown(name)}."
+        raise InvalidArgument(what, do=f"{hint}Columns: {', '.join(self.columns)}.")
+
+    def _named(self, row: Any) -> Mapping[str, Any]:
+        """A row by its keys; where there is one key, its value is enough."""
+        if isinstance(row, Mapping):
+            return row
+        if len(self.keys) == 1:
+            return {self.keys[0]: row}
+        such = ", ".join(f'"{key}": ...' for key in self.keys)
+        raise InvalidArgument(
+            f"{_validate.shown(row)} is not the key of a row: there are {len(self.keys)} keys.",
+            why="a difference is of two rows, each named by all of its keys.",
+            do=f"name them: {{{such}}}." if such else "answers without keys have one row.",
+        )
 
     def _added(self, name: str) -> Any:
         if name not in self.raw:
@@ -172,7 +282,7 @@ class Answer(Paid):
         for key, wanted in where.items():
             if key not in self.keys:
                 raise InvalidArgument(f"{_validate.shown(key)} is no key.", do=f"keys: {', '.join(self.keys)}.")
-            values = _several(wanted)
+            values = _several(wanted, self.value[key])
             chosen &= np.array([cell in values for cell in self.value[key]], dtype=bool)
         return chosen
 
@@ -226,6 +336,9 @@ class Answer(Paid):
             **cls._read(content, entry, operation),
         )
 
+    def __repr__(self) -> str:
+        return f"Answer({counted(len(self), 'row')}: {', '.join(self.value)}; {self._charge()})"
+
     def __str__(self) -> str:
         head, rows = cells(self, SHOWN)
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
@@ -240,12 +353,15 @@ class Answer(Paid):
         """What stands under the rows: how many more there are, remarks, and what it cost."""
         more = len(self) - SHOWN
         said = [f"… {counted(more, 'more row')}"] if more > 0 else []
-        return [*said, *self.notes, *self.left, f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"]
+        return [*said, *self.notes, *self.left, self._charge()]
+
+    def _charge(self) -> str:
+        return f"{self.charged}{'' if self.private else f'; {NOT_PRIVATE}'}"
 
     def _repr_html_(self) -> str:
         head, rows = cells(self, SHOWN)
-        frame = _imported("pandas").DataFrame(rows, columns=head)
-        return str(frame.to_html(index=False)) + "".join(f"<p>{html.escape(line)}</p>" for line in self._below())
+        table = markup.table(head, rows, numbers=len(head) - len(self.keys))
+        return markup.page(table, markup.lines(*self._below()))
 
 
 def _cell(value: Any) -> str:
@@ -265,9 +381,12 @@ def _safe(cell: str) -> str:
     return f"'{cell}" if unusual or cell.startswith(FORMULAS, begins) else cell
 
 
-def _several(wanted: Any) -> set[Any]:
-    """The values that are wanted of a key: one, or a list of them."""
-    return set(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else {wanted}
+def _several(wanted: Any, cells: Sequence[Any]) -> set[Any]:
+    """The values that are wanted of a key: one, or a list of them; a text that is a date means it, among dates."""
+    several = set(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else {wanted}
+    kinds = {*map(type, cells)}
+    read = time_of if datetime in kinds else date_of if date in kinds else None
+    return several if read is None else {read(one) or one if isinstance(one, str) else one for one in several}
 
 
 def _coded(cells: Sequence[Any]) -> list[Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from ..mechanisms import Mechanism
 from ..tables.source import Source
-from ..tables.tally import Powers, Tally
+from ..tables.tally import Powers, Tally, key_cells, rows_of
 from . import consistency, selected
 from .aggregates import COUNTS, OF_RANKS, Aggregate
 from .answer import Answer
 from .estimates import Estimated, additive, of_sums
+from .listed import in_order
 from .measurements import Bins, Distinct, Groups, Ranks, Sums, Units
 from .noise import Noise
 from .planner import Plan
@@ -80,14 +81,14 @@ class Execution:
         """The groups of the answer, and what the choice says of their units."""
         plan = self.plan
         if not plan.selects:
-            return list(itertools.product(*(key.known or () for key in plan.keys))), {}
+            return plan.query.groups(plan.keys), {}
         selection = next(one for one in plan.measurements if isinstance(one, Groups)).selection
         assert plan.tally is not None
         table = self._tables[id(plan.tally)]
-        names = _rows(table, len(plan.keys))
+        names = rows_of(table, len(plan.keys))
         counts = _whole(table, self._units_column()).tolist()
         passed = selection.release(dict(zip(names, counts, strict=True)), **self.unsafe).value
-        return sorted(passed, key=lambda group: [(cell is None, str(type(cell)), cell) for cell in group]), passed
+        return in_order(passed), passed
 
     def _units_column(self) -> str:
         """Where the main tally has the number of units: where each row is one, it is that of rows."""
@@ -126,7 +127,7 @@ class Execution:
             selection, found = measured.selection, [self.units[group] for group in self.groups]
             values = np.array(found, dtype=np.float64)
             # What was chosen by its noise does not add up to what the noise of a sum says.
-            return Estimated(values, *count_interval(values, selection.threshold, selection.scale))
+            return Estimated(values, *count_interval(values, selection))
         if isinstance(measured, Ranks):
             return self._ranks(measured)[name]
         assert isinstance(measured, (Units, Distinct))
@@ -200,7 +201,7 @@ class Execution:
         noisy = self._noisy(measured.noise, exact)
         column = additive(noisy.reshape(-1, 1), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True)
         repeated = {key: [cell for cell in cells for _ in range(bins)] for key, cells in keys.items()}
-        texts = [f"[{low}, {high})" for low, high in itertools.pairwise(measured.edges)]
+        texts = [f"[{low}, {high})" for low, high in pairwise(measured.edges)]
         repeated[f"{measured.name}_bin"] = [*texts[:-1], f"{texts[-1][:-1]}]"] * len(self.groups)
         return self._made(repeated, {measured.name: column})
 
@@ -291,28 +292,18 @@ def _cells(table: Any) -> NDArray[np.int64]:
     return np.array([-1 if cell is None else int(cell) for cell in table.column("cell").to_pylist()], dtype=np.int64)
 
 
-def _rows(table: Any, keys: int) -> list[tuple[Any, ...]]:
-    columns = [[_plain(cell) for cell in table.column(f"key{at}").to_pylist()] for at in range(keys)]
-    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
-
-
-def _plain(cell: Any) -> Any:
-    return cell.to_pydatetime() if hasattr(cell, "to_pydatetime") else cell
-
-
 def _places(plan: Plan, groups: list[tuple[Any, ...]]) -> Callable[[Any], NDArray[np.int64]]:
     """Where each row of a result stands among the groups; -1 where it is none of them."""
-    if plan.selects:
+    if plan.selects or plan.query.together:
         order = {group: place for place, group in enumerate(groups)}
-        return lambda table: np.array([order.get(row, -1) for row in _rows(table, len(plan.keys))], dtype=np.int64)
+        return lambda table: np.array([order.get(row, -1) for row in rows_of(table, len(plan.keys))], dtype=np.int64)
     codes = [{value: place for place, value in enumerate(key.known or ())} for key in plan.keys]
 
     def placed(table: Any) -> NDArray[np.int64]:
         found = np.zeros(table.num_rows, dtype=np.int64)
         known = np.ones(table.num_rows, dtype=bool)
         for at, code in enumerate(codes):
-            cells = table.column(f"key{at}").to_pylist()
-            here = np.array([code.get(_plain(cell), -1) for cell in cells], dtype=np.int64)
+            here = np.array([code.get(cell, -1) for cell in key_cells(table, at)], dtype=np.int64)
             known &= here >= 0
             found = found * len(code) + here
         return np.where(known, found, -1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .. import markup
 from ..accounting import Bracket
 from ..accounting.notation import event_text
 from ..display import counted, reckoned, rounded_up, scientific
@@ -54,6 +54,7 @@ class Explanation:
         statements: What the engine will be asked.
         notes: Remarks.
         lasting: Whether the ledger that a release is charged to outlives the process; one in memory does not.
+        unit: Whom the promise protects, in a word.
     """
 
     plan: Plan
@@ -68,6 +69,7 @@ class Explanation:
     statements: tuple[Statement, ...]
     notes: tuple[str, ...] = ()
     lasting: bool = True
+    unit: str = "unit"
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -75,36 +77,43 @@ class Explanation:
         return tuple(one.pretty for one in self.statements)
 
     def __str__(self) -> str:
-        lines = [self._cost(), "", *self._measurements(), "", *self._errors(), self._bounding()]
-        lines += [*budget_lines(self.remaining), *self.notes]
-        return "\n".join(lines if self.lasting else [*lines, IN_MEMORY])
+        above = [self._cost(), "", *_aligned(self._measurements()), "", *_aligned(self._errors())]
+        return "\n".join([*above, *self._below()])
 
     def __repr__(self) -> str:
         return f"Explanation({self._cost()})"
 
+    def _repr_html_(self) -> str:
+        tables = [markup.table(head, rows) for head, *rows in (self._measurements(), self._errors())]
+        return markup.page(markup.lines(self._cost()), *tables, markup.lines(*self._below()))
+
     def _cost(self) -> str:
         delta = f" at δ = {scientific(self.target.delta)}" if self.target.delta else ""
         cost = rounded_up(reckoned(float(self.epsilon), spent=True))
-        return f"This would cost ε = {cost}{delta}. Nothing has been read."
+        read = "Of private tables no row" if self.plan.query.together else "Nothing"
+        return f"This would cost ε = {cost}{delta}. {read} has been read."
 
-    def _measurements(self) -> list[str]:
-        rows = [("measured", "noise", "event"), *((line.label, line.noise, line.event) for line in self.lines)]
-        widths = [max(len(row[at]) for row in rows) for at in range(2)]
-        return ["  ".join([*map(str.ljust, row, widths), row[2]]).rstrip() for row in rows]
+    def _measurements(self) -> list[tuple[str, ...]]:
+        return [("measured", "noise", "event"), *((line.label, line.noise, line.event) for line in self.lines)]
 
-    def _errors(self) -> list[str]:
-        rows = [("answer", "95 % of errors within")]
-        rows += [
-            (f"{name} = {aggregate}", self._error(name, aggregate))
-            for name, aggregate in self.plan.query.aggregates.items()
-        ]
-        width = max(len(row[0]) for row in rows)
-        return [f"{name.ljust(width)}  {error}" for name, error in rows]
+    def _errors(self) -> list[tuple[str, ...]]:
+        asked = self.plan.query.aggregates.items()
+        errors = ((f"{name} = {aggregate}", self._error(name, aggregate)) for name, aggregate in asked)
+        return [("answer", "95 % of the time, noise is within"), *errors]
+
+    def _below(self) -> list[str]:
+        """What stands under the numbers: what is dropped, what is left, and remarks."""
+        below = [self._bounding(), *budget_lines(self.remaining), *self.notes]
+        return below if self.lasting else [*below, IN_MEMORY]
+
+    def half(self, name: str) -> str:
+        """Return what the interval of an aggregate will reach to either side, as a text."""
+        if self.plan.query.aggregates[name].kind in COUNTS:
+            return f"± {math.ceil(self.errors[name] - 1e-9):,}"
+        return f"± {self.errors[name]:.4g}"
 
     def _error(self, name: str, aggregate: Aggregate) -> str:
-        if aggregate.kind in COUNTS:
-            return f"± {math.ceil(self.errors[name] - 1e-9):,}"
-        return f"± {self.errors[name]:.4g}{self._at(name, aggregate)}"
+        return self.half(name) + ("" if aggregate.kind in COUNTS else self._at(name, aggregate))
 
     def _at(self, name: str, aggregate: Aggregate) -> str:
         measured = self.plan.measurements[self.plan.places[name]]
@@ -117,20 +126,27 @@ class Explanation:
     def _bounding(self) -> str:
         if self.plan.bound is None:
             return "Each row is a unit of its own: none is dropped."
-        return next(iter(bounding(self.plan, self.facts)), "A unit has one row here: none is dropped.")
+        none = f"Each {self.unit} has one row here: none is dropped."
+        return next(iter(bounding(self.plan, self.facts, self.unit)), none)
 
 
-def bounding(plan: Plan, facts: Facts) -> tuple[str, ...]:
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows as lines, in columns; the last one is as wide as it is."""
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    return ["  ".join([*map(str.ljust, row, widths), row[-1]]).rstrip() for row in rows]
+
+
+def bounding(plan: Plan, facts: Facts, unit: str) -> tuple[str, ...]:
     """Return in a sentence what is kept of a unit, and about how much that drops; nothing where nothing is dropped."""
     bound = plan.bound
     if bound is None or one_row_per_unit(plan.query.relation):
         return ()
     if bound.rows is not None:
-        what = f"{counted(bound.rows, 'row')} of a unit {_are(bound.rows)} kept at most"
+        what = f"At most {counted(bound.rows, 'row')} per {unit} {_are(bound.rows)} used"
     else:
         groups, rows = bound.groups or 1, bound.rows_per_group or 1
-        each = "" if plan.query.one_in_group() else f", and {counted(rows, 'row')} in each,"
-        what = f"{counted(groups, 'group')} of a unit{each} {'are' if each else _are(groups)} kept at most"
+        each = "" if plan.query.one_in_group() else f", with at most {counted(rows, 'row')} in each,"
+        what = f"At most {counted(groups, 'group')} per {unit}{each} {_are(groups)} used"
     return (_dropping(what, plan, facts),)
 
 
@@ -167,15 +183,15 @@ def explained(
     remaining: Mapping[str, tuple[str, str]],
     statements: tuple[Statement, ...],
     notes: tuple[str, ...] = (),
+    unit: str = "unit",
 ) -> Explanation:
     """Return what a plan says."""
     kept = None if plan.bound is None else facts.kept(plan.bound.l1)
-    size = TYPICAL
-    if facts.rows is not None and plan.groups:
-        size = max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
-    notes += (*_few_units(plan, facts), *_beside(plan), *remarks(plan))
-    tried = {id(one): one.mechanism.expected_errors(size) for one in plan.measurements if isinstance(one, Ranks)}
-    errors = {name: _error(plan, name, size, tried) for name in plan.query.aggregates}
+    size = known_size(plan, facts) or TYPICAL
+    notes += (*_beside(plan), *remarks(plan))
+    errors = expected_errors(plan, size)
+    for one in plan.measurements:
+        errors |= _rank_errors(one, size) if isinstance(one, Ranks) else {}
     return Explanation(
         plan=plan,
         target=target,
@@ -188,20 +204,26 @@ def explained(
         remaining=remaining,
         statements=statements,
         notes=notes,
+        unit=unit,
     )
 
 
-def _few_units(plan: Plan, facts: Facts) -> tuple[str, ...]:
-    """A warning where no group can have as many units as it takes to be named."""
-    needed = [one.selection.threshold for one in plan.measurements if isinstance(one, Groups)]
-    if not needed or facts.units is None or needed[0] <= facts.units:
-        return ()
-    bounded = "" if plan.bound is None else "bound the groups of a unit (max_groups_per_unit), "
-    advice = f"{bounded}declare the categories, or spend more."
-    return (
-        f"No group can be named: that takes {needed[0]:,} units, and there are about {facts.units:,.0f}. "
-        f"{advice[0].upper()}{advice[1:]}",
-    )
+def known_size(plan: Plan, facts: Facts) -> float | None:
+    """Return about how many rows of a group are kept, by what is publicly known; None where that is nothing."""
+    if facts.rows is None or not plan.groups:
+        return None
+    kept = 1.0 if plan.bound is None else facts.kept(plan.bound.l1)
+    return max(facts.rows * (1.0 if kept is None else kept) / plan.groups, 1.0)
+
+
+def expected_errors(plan: Plan, size: float) -> dict[str, float]:
+    """Return about what the interval of each aggregate but quantiles reaches to either side, in a group of a size."""
+    measured = {name: plan.measurements[place] for name, place in plan.places.items()}
+    return {
+        name: _error(plan.query.aggregates[name], one, size)
+        for name, one in measured.items()
+        if not isinstance(one, Ranks)
+    }
 
 
 def _beside(plan: Plan) -> tuple[str, ...]:
@@ -256,8 +278,7 @@ def _expected(name: str, aggregate: Aggregate, plan: Plan, facts: Facts) -> floa
 
 def _noise(one: Measurement) -> str:
     if isinstance(one, Groups):
-        noise = additive(np.zeros((1, 1)), np.ones(1), one.selection.scale, "laplace", integers=True)
-        return f"named from {one.selection.threshold} units, ± {_half(noise):.3g}"
+        return f"{one.selection.noise}, ± {_noise_of(one):.3g}; listed from about {one.selection.threshold:,} units"
     if isinstance(one, Ranks):
         return f"laplace, ± {3 * one.mechanism.scales[-1]:.3g} rows in a part"
     width = float(additive(np.zeros((1, 1)), np.ones(1), one.noise.scale, one.noise.kind).high[0])
@@ -267,18 +288,27 @@ def _noise(one: Measurement) -> str:
     return f"{one.noise.kind}, ± {width:.3g} {'units' if isinstance(one, Units) else 'rows'}"
 
 
-def _error(plan: Plan, name: str, size: float, tried: Mapping[int, NDArray[np.float64]]) -> float:
-    """About what the interval of an aggregate reaches to either side, in a group of so many rows spread evenly."""
-    aggregate, measured = plan.query.aggregates[name], plan.measurements[plan.places[name]]
+def _error(aggregate: Aggregate, measured: Measurement, size: float) -> float:
+    """About what the interval of an aggregate reaches to either side, in a group of so many rows."""
     if isinstance(measured, Sums):
         rows = np.full((1, measured.design.count), size / measured.design.count)
         return _half(of_sums(aggregate, measured, rows))
-    if isinstance(measured, (Units, Distinct, Bins)):
-        return _half(additive(np.zeros((1, 1)), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True))
     if isinstance(measured, Groups):
-        return _half(additive(np.zeros((1, 1)), np.ones(1), measured.selection.scale, "laplace", integers=True))
-    place = list(measured.wanted).index(name)
-    return float(tried[id(measured)][place]) * float(measured.measure.grid.step)
+        return _noise_of(measured)
+    assert isinstance(measured, (Units, Distinct, Bins))
+    return _half(additive(np.zeros((1, 1)), np.ones(1), measured.noise.scale, measured.noise.kind, integers=True))
+
+
+def _rank_errors(measured: Ranks, size: float) -> dict[str, float]:
+    """The same of quantiles, in a group whose rows are spread evenly."""
+    tried = measured.mechanism.expected_errors(size) * float(measured.measure.grid.step)
+    return dict(zip(measured.wanted, tried.tolist(), strict=True))
+
+
+def _noise_of(groups: Groups) -> float:
+    """About what the interval of a count reaches to either side, of a group far above the threshold."""
+    noise = groups.selection
+    return _half(additive(np.zeros((1, 1)), np.ones(1), noise.scale, noise.noise, integers=True))
 
 
 def _half(one: Estimated) -> float:

@@ -66,7 +66,7 @@ class Groups:
     """Which groups may be named: those in which enough units are."""
 
     selection: PartitionSelection
-    label = "which groups to name"
+    label = "which groups to list"
 
     @property
     def event(self) -> Event:

@@ -45,12 +45,12 @@ class Target:
         """Check what was asked for; the declared δ stands in for one that was not."""
         if epsilon is None and rho is None:
             raise InvalidArgument(
-                "how much to spend is not said.",
-                why="a release has one price, and it is yours to choose: more of it, less noise.",
-                do="pass epsilon=0.1, or rho=0.005; explain() says for nothing how wrong the answer would be.",
+                "say how much to spend: epsilon or rho.",
+                why="the more you spend, the less noise there is.",
+                do="pass epsilon=0.1, or rho=0.005; without either, explain() shows what several prices buy.",
             )
         if epsilon is not None and rho is not None:
-            raise InvalidArgument("epsilon and rho: a release has one price.", do="pass one of them.")
+            raise InvalidArgument("both epsilon and rho were given.", do="pass one of them.")
         if epsilon is not None:
             _validate.real("epsilon", epsilon, 1e-9, 1e4)
         else:
@@ -129,7 +129,7 @@ class Plan:
     @property
     def groups(self) -> int | None:
         """How many groups the answer has, where that is public."""
-        return None if self.selects else math.prod(len(key.known) for key in self.keys if key.known is not None)
+        return None if self.selects else self.query.count_groups(self.keys)
 
 
 def plan(query: Query, declared: Declaration, target: Target, facts: Facts) -> Plan:
@@ -223,7 +223,7 @@ class _Planner:
         return chosen_bound(self.facts, most, noise, self._known_groups())
 
     def _known_groups(self) -> int:
-        return math.prod(len(key.known or (None,)) for key in self.keys)
+        return self.query.count_groups(self.keys)
 
     def _reach(self, *, per_group: int | None = None) -> Reach:
         """How far a unit moves counts of rows, or with `per_group` what it has at most so many of in a group."""

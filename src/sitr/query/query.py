@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from itertools import chain, product
 from typing import Any
 
 from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
 from ..tables.declaration import Declaration
 from ..tables.domains import FARTHEST, Domain
-from ..tables.expressions import Column, Expression, constant_kind
+from ..tables.expressions import Column, Expression, constant_kind, is_key
 from ..tables.limits import Extent, around, check_columns, check_numbers
 from ..tables.relations import (
     Derive,
@@ -32,6 +33,7 @@ from ..tables.relations import (
 )
 from ..tables.tally import Bound, Key
 from .aggregates import DEGREES, Aggregate
+from .listed import Together
 
 ONE_EACH = "every group would be one person."  # why no query is grouped by the unit
 MOST_NUMBERS = 1000  # whole numbers between declared bounds that are keys by themselves
@@ -94,12 +96,14 @@ class Query:
         groupings: What they are grouped by.
         aggregates: What is asked of each group, by name.
         limits: What is kept of a unit.
+        together: Keys whose values a public table lists.
     """
 
     relation: Relation
     groupings: tuple[Grouping, ...]
     aggregates: Mapping[str, Aggregate]
     limits: Limits = field(default_factory=Limits)
+    together: tuple[Together, ...] = ()
 
     def check(self, declared: Declaration) -> None:
         """Refuse what does not fit the declaration.
@@ -151,11 +155,36 @@ class Query:
     def keys(self, declared: Declaration) -> tuple[Key, ...]:
         """Return the keys with their public values, where there are any."""
         schema = self.relation.schema(declared)
-        keys = tuple(Key(one.name, one.value, _known(one, one.value.domain(schema))) for one in self.groupings)
-        groups = math.prod(len(key.known) for key in keys if key.known is not None)
+        listed = {name: known for one in self.together for name, known in one.known.items()}
+        keys = tuple(
+            Key(one.name, one.value, listed.get(one.name, _known(one, one.value.domain(schema))))
+            for one in self.groupings
+        )
         bins = max((len(one.edges) - 1 for one in self.aggregates.values()), default=1)
-        check_numbers(groups, max(bins, 1), len(self.aggregates))
+        check_numbers(self.count_groups(keys), max(bins, 1), len(self.aggregates))
         return keys
+
+    def groups(self, keys: tuple[Key, ...]) -> list[tuple[Any, ...]]:
+        """Return all groups, by keys with public values; those of a public table go together as its rows have them."""
+        if not self.together:
+            return list(product(*(key.known or () for key in keys)))
+        joint = self._joint
+        alone = (Together((key.name,), tuple((value,) for value in key.known or ())) for key in keys)
+        blocks = {one.names: one.rows for one in (joint.get(one.names[0], one) for one in alone)}
+        order = list(chain.from_iterable(blocks))
+        places = [order.index(key.name) for key in keys]
+        rows = (tuple(chain.from_iterable(parts)) for parts in product(*blocks.values()))
+        return [tuple(row[place] for place in places) for row in rows]
+
+    def count_groups(self, keys: tuple[Key, ...]) -> int:
+        """Return how many groups the keys make whose values are public."""
+        joint = self._joint
+        alone = (len(key.known) for key in keys if key.known is not None and key.name not in joint)
+        return math.prod(alone) * math.prod(len(one.rows) for one in self.together)
+
+    @property
+    def _joint(self) -> dict[str, Together]:
+        return {name: one for one in self.together for name in one.names}
 
     def most_rows(self, declared: Declaration) -> int | None:
         """Return how many rows of a unit may be kept at most; None where each row is a unit."""
@@ -177,6 +206,7 @@ class Query:
             ],
             "aggregates": {name: one.to_dict() for name, one in self.aggregates.items()},
             "limits": {name: value for name, value in vars(self.limits).items() if value is not None},
+            **({"together": [one.to_dict() for one in self.together]} if self.together else {}),
         }
 
 
@@ -233,15 +263,10 @@ def _check_listed(grouping: Grouping, domain: Domain) -> None:
                 f"values of {grouping.name}: {_validate.shown(value)} has a time zone.",
                 do="write the time on the clock of the declared time zone.",
             )
-        if isinstance(value, str) and not _is_text(value):
+        if isinstance(value, str) and not is_key(value):
             raise InvalidArgument(f"values of {grouping.name}: {_validate.shown(value)} holds what is no text.")
     if not values or len(set(values)) < len(values):
         raise InvalidArgument(f"values of {grouping.name}: at least one, and none twice.")
-
-
-def _is_text(value: str) -> bool:
-    """Whether every engine can hold a text: PostgreSQL has no zero in one, and half of a pair is no sign of UTF-8."""
-    return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
 
 
 def _declared(domain: Domain) -> tuple[Any, ...] | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .. import _validate
-from ..display import scientific
+from ..display import counted, scientific
 from ..tables.declaration import Declaration
+from ..tables.domains import OTHERS
 from ..tables.expressions import Column, Comparison, Constant, Expression, In
 from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Schema, Select
+from .measurements import Groups
+from .planner import Plan
 from .query import Query
 
 WELL_BELOW = 10  # times smaller
@@ -36,6 +39,18 @@ def large_delta(delta: float, units: float | None, unit: str) -> tuple[str, ...]
     return (
         f"PrivacyWarning: δ = {scientific(delta)} is not well below 1/{units:,.0f}: with that chance a release may "
         f"tell everything about some {unit}. A δ under {scientific(1 / (WELL_BELOW * units), up=False)} would be.",
+    )
+
+
+def least_listed(plan: Plan, unit: str) -> tuple[str, ...]:
+    """Return a remark on groups that are found: how small those are that are not listed, and what would list more."""
+    several = plan.bound is not None and plan.bound.most_groups > 1
+    fewer = f", or fewer groups of each {unit} (max_groups_per_unit)," if several else ""
+    return tuple(
+        f"Groups of fewer than about {counted(one.selection.threshold, unit)} are not listed. A larger ε{fewer} lists "
+        "smaller ones."
+        for one in plan.measurements
+        if isinstance(one, Groups)
     )
 
 
@@ -71,7 +86,7 @@ def _written(relation: Relation) -> list[Expression]:
 def _on(values: Iterable[Expression], schema: Schema) -> Iterator[str]:
     for value in values:
         for column, constant in _compared(value):
-            yield from _remark(column, constant, schema)
+            yield from remark(column, constant, schema)
 
 
 def _compared(value: Expression) -> Iterator[tuple[Column, object]]:
@@ -87,8 +102,10 @@ def _compared(value: Expression) -> Iterator[tuple[Column, object]]:
             yield from _compared(part)
 
 
-def _remark(column: Column, constant: object, schema: Schema) -> Iterator[str]:
+def remark(column: Column, constant: object, schema: Schema) -> Iterator[str]:
+    """Yield a remark, if a column has declared categories, and a constant is none of them."""
     listed = schema[column.name].categories
     if listed is not None and constant not in listed:
         close = _validate.meant(constant, listed) if isinstance(constant, str) else ""
-        yield f"{_validate.shown(constant)} is no declared category of {column.name}. {close}".rstrip()
+        among = f"All that are none are {OTHERS!r}. " if schema[column.name].others else ""
+        yield f"{_validate.shown(constant)} is no declared category of {column.name}. {among}{close}".rstrip()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms import PartitionSelection
 from .measurements import Groups
 from .planner import Plan
 
@@ -27,45 +28,41 @@ def remarks(plan: Plan) -> list[str]:
     ]
 
 
-def count_interval(noisy: Floats, threshold: int, scale: float) -> tuple[Floats, Floats]:
-    """Return the ends of a 95 % interval for a count, given that its noisy count has reached a threshold.
+def count_interval(noisy: Floats, selection: PartitionSelection) -> tuple[Floats, Floats]:
+    """Return the ends of a 95 % interval for a count, given that its noisy count has reached the threshold.
 
-    The noise is discrete Laplace: with r = e^(-1/scale), P(X >= k) = r^k / (1 + r) for k >= 0 (THEORY 2.4). Each count
-    is tested by the law of Y = n + X given Y >= T, and the interval holds all counts that are not refused. Given that
-    it is reached, counts up to the threshold have one law, P(Y >= y) = r^(y - T): they are refused together, where that
-    is at most 5 %. Larger ones are refused where either tail is at most 2.5 %. So whatever the count is, it is refused
-    at most 5 times in 100, among the times that it is seen at all.
+    Each count n is tested by the law of Y = n + X given Y >= T, and the interval holds all counts that are not refused.
+    Counts up to the threshold are refused by the upper tail alone, where that is at most 5 %, since no count below what
+    was seen is refused by the lower one; larger ones are refused where either tail is at most 2.5 %. So whatever the
+    count is, it is refused at most 5 times in 100, among the times that it is seen at all. Both tails are monotone in
+    the count, as the densities of Laplace and Gaussian noise are log-concave.
 
     Args:
         noisy: The counts that were seen, each at least the threshold.
-        threshold: The threshold T.
-        scale: Of the noise.
+        selection: What they were chosen by.
 
     Example:
-        >>> count_interval(np.array([15.0, 20.0, 100.0]), 15, 1.0)
-        (array([ 1., 17., 97.]), array([ 17.,  23., 103.]))
+        >>> from sitr.mechanisms import select_partitions
+        >>> groups = select_partitions(epsilon=1.0, delta=1e-6)
+        >>> groups.threshold, count_interval(np.array([15.0, 20.0, 100.0]), groups)
+        (15, (array([ 1., 17., 97.]), array([ 17.,  23., 103.])))
     """
-    rate = 1 / scale
-    beyond = np.exp(-rate * (noisy - threshold))  # P(Y >= y | Y >= T) of counts up to the threshold
-
-    def reached(count: Floats) -> Floats:
-        """P(Y >= T) of counts above the threshold."""
-        return np.asarray(1 - np.exp(-rate * (count - threshold + 1)) / (1 + np.exp(-rate)))
+    threshold, log_tail = float(selection.threshold), selection.log_tail
 
     def above(count: Floats) -> Floats:
-        """P(Y >= y | Y >= T), of counts from the threshold up to y."""
-        return np.asarray(np.exp(-rate * (noisy - count)) / (1 + np.exp(-rate)) / reached(count))
+        """P(Y >= y | Y >= T)."""
+        return np.asarray(np.exp(log_tail(noisy - count) - log_tail(threshold - count)))
 
     def below(count: Floats) -> Floats:
         """P(Y <= y | Y >= T), of counts from y on."""
-        seen = -np.expm1(-rate * (noisy - threshold + 1))
-        return np.asarray(np.exp(-rate * (count - noisy)) * seen / (1 + np.exp(-rate)) / reached(count))
+        return np.asarray(-np.expm1(log_tail(noisy + 1 - count) - log_tail(threshold - count)))
 
-    tail = MISSED / 2 * SURE
-    widest = np.ceil(scale * 8) + 1  # e^-8 is far below the tail
-    low = _least(lambda count: above(count) > tail, np.maximum(noisy - widest, threshold + 1), noisy)
-    high = _least(lambda count: below(count + 1) <= tail, noisy, noisy + widest)
-    return np.asarray(np.where(beyond > MISSED * SURE, 1.0, low)), high
+    half, widest = MISSED / 2 * SURE, np.ceil(selection.scale * 8) + 1  # e^-8 is far below half
+    at_threshold = np.full_like(noisy, threshold)
+    small = _least(lambda count: above(count) > MISSED * SURE, np.ones_like(noisy), at_threshold)
+    large = _least(lambda count: above(count) > half, np.maximum(noisy - widest, threshold + 1), noisy)
+    high = _least(lambda count: below(count + 1) <= half, noisy, noisy + widest)
+    return np.asarray(np.where(above(at_threshold) > MISSED * SURE, small, large)), high
 
 
 def _least(holds: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats) -> Floats:

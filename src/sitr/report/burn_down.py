@@ -9,11 +9,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import _validate
 from ..display import rounded_down
 from ..ledger.change import WORDS
 from ..ledger.outside import STAMP
-from .figures import BLUE, FORMATS, GREEN, METADATA, ORANGE, STYLE, VERMILION, empty_figure, require_matplotlib
+from ..pictures import BLUE, GREEN, ORANGE, VERMILION, date_axis, drawn, empty_figure, format_of, plain, say_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,20 +38,15 @@ def write_burn_down(path: str | Path, statement: Statement) -> None:
         InvalidArgument: The file is of another kind.
         MissingExtra: matplotlib is not installed.
     """
-    path = Path(path)
-    form = _validate.choice("format", path.suffix.removeprefix("."), FORMATS)
-    require_matplotlib()
-    from matplotlib import rc_context
-
-    with rc_context(STYLE):
-        draw_burn_down(statement).savefig(path, metadata=METADATA[form])
+    format_of(path)  # before anything is drawn
+    drawn(lambda: draw_burn_down(statement)).save(path)
 
 
 def draw_burn_down(statement: Statement) -> Figure:
     """Return the picture that `write_burn_down` writes."""
     points = statement.points
     under = _under(statement, points)
-    figure, axes = empty_figure(_plain(f"{statement.name}: {statement.promise}"), (10, 4.2 + 0.17 * len(under)))
+    figure, axes = empty_figure(plain(f"{statement.name}: {statement.promise}"), (10, 4.2 + 0.17 * len(under)))
     panel: Axes = axes[0, 0]
     times = _times(points)
     left = [100 * point.left for point in points]
@@ -71,8 +65,8 @@ def draw_burn_down(statement: Statement) -> Figure:
     _annotate(panel, end, left[-1], "ε part: " if apart else "", BLUE, above=not apart or left[-1] >= parts[-1])
     panel.set(ylabel="budget left (% of the limit at the time)", xlim=(times[0], end), ylim=(0, 108))
     panel.set_yticks(range(0, 101, 20), [f"{share} %" for share in range(0, 101, 20)])
-    panel.set_xlabel("\n".join(under), loc="left", labelpad=8, fontsize=9, color="#444444", parse_math=False)
-    _date_axis(panel)
+    say_below(panel, under)
+    date_axis(panel)
     return figure
 
 
@@ -115,16 +109,3 @@ def _under(statement: Statement, points: Sequence[Point]) -> list[str]:
     said += ["▲  refunded, since it never started"] if any(point.kind == "refund" for point in points) else []
     said.append(f"dates in UTC; head {statement.head} of ledger {statement.ledger}")
     return [line for text in said for line in textwrap.wrap(text, LINE, subsequent_indent="    ")]
-
-
-def _date_axis(panel: Axes) -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
-    panel.xaxis.set_major_locator(locator)
-    panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-
-
-def _plain(text: str) -> str:
-    """A name may hold dollars, which matplotlib would read as mathematics."""
-    return text.replace("$", r"\$")

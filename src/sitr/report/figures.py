@@ -1,7 +1,4 @@
-"""The figures of the seeds, drawn from `numbers`: SVG and PNG for the eye, CSV for everyone else.
-
-Drawing needs matplotlib, the extra `plot`; it is imported only when something is drawn.
-"""
+"""The figures of the seeds, drawn from `numbers`: SVG and PNG for the eye, CSV for everyone else."""
 
 from __future__ import annotations
 
@@ -13,42 +10,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _validate
 from ..accounting import Gaussian
 from ..display import rounded_up
-from ..errors import MissingExtra
+from ..pictures import (
+    BLACK,
+    BLUE,
+    FORMATS,
+    GREEN,
+    GREY,
+    ORANGE,
+    SAID,
+    SKY,
+    VERMILION,
+    drawn,
+    empty_figure,
+    require_matplotlib,
+)
 from . import numbers
 from .numbers import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-FORMATS = ("svg", "png")
-
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "#777777"
-
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.titlesize": 10.5,
-    "axes.labelsize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E4E4E4",
-    "grid.linewidth": 0.7,
-    "legend.fontsize": 9.5,
-    "legend.frameon": False,
-    "legend.handlelength": 2.8,
-    "lines.linewidth": 1.9,
-    "figure.titlesize": 13,
-    "figure.titleweight": "bold",
-    "figure.dpi": 160,
-    "savefig.dpi": 160,
-    "svg.hashsalt": "sitr",  # the same file every time
-}
-METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "png": {"Software": None}}
 
 
 def write_figures(
@@ -92,8 +73,6 @@ class Picture(NamedTuple):
 
 
 def _write(path: Path, picture: Picture, formats: Iterable[str]) -> list[Path]:
-    from matplotlib import rc_context
-
     tables = {ending: make() for ending, make in picture.tables.items()}
     written = []
     for ending, table in tables.items():
@@ -102,11 +81,10 @@ def _write(path: Path, picture: Picture, formats: Iterable[str]) -> list[Path]:
         if picture.markdown:
             written.append(path.with_name(f"{path.name}{ending}.md"))
             written[-1].write_text(table.to_markdown() + "\n", encoding="utf-8")
-    with rc_context(STYLE):
-        drawn = picture.draw(*tables.values())
-        for name in formats:
-            written.append(path.with_name(f"{path.name}.{name}"))
-            drawn.savefig(written[-1], metadata=METADATA[name])
+    drawing = drawn(lambda: picture.draw(*tables.values()))
+    for name in formats:
+        written.append(path.with_name(f"{path.name}.{name}"))
+        drawing.save(written[-1])
     return written
 
 
@@ -121,45 +99,15 @@ def write_pictures(
     """
     chosen = [_validate.choice("formats", name, FORMATS) for name in formats]
     require_matplotlib()
-    from matplotlib import rc_context
-
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    with rc_context(STYLE):
-        for name, draw in pictures.items():
-            figure = draw()
-            for form in chosen:
-                written.append(folder / f"{name}.{form}")
-                figure.savefig(written[-1], metadata=METADATA[form])
+    for name, draw in pictures.items():
+        drawing = drawn(draw)
+        for form in chosen:
+            written.append(folder / f"{name}.{form}")
+            drawing.save(written[-1])
     return written
-
-
-def require_matplotlib() -> None:
-    """Refuse to draw where matplotlib is not installed.
-
-    Raises:
-        MissingExtra: It is not.
-    """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra(
-            "figures need matplotlib, which is not installed.",
-            why="the accountant itself does without it, so it is an extra.",
-            do="pip install 'sitr[plot]'",
-        ) from None
-
-
-def empty_figure(
-    title: str, size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any
-) -> tuple[Figure, Any]:
-    """An empty figure with a title and a grid of axes, always as an array."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    figure.suptitle(title, x=0.01, horizontalalignment="left")
-    return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
 def _legend(figure: Figure, columns: int, *axes: Axes) -> None:
@@ -170,7 +118,7 @@ def _legend(figure: Figure, columns: int, *axes: Axes) -> None:
 
 
 def _note(axes: Axes, text: str, x: float, y: float, **options: Any) -> None:
-    axes.text(x, y, text, transform=axes.transAxes, fontsize=9, color="#444444", **options)
+    axes.text(x, y, text, transform=axes.transAxes, fontsize=9, color=SAID, **options)
 
 
 def _draw_rdp_table(table: Table) -> Figure:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..display import scientific
-from .figures import BLUE, FORMATS, ORANGE, empty_figure, write_pictures
+from ..pictures import BLUE, FORMATS, ORANGE, empty_figure
+from .figures import write_pictures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

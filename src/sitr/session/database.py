@@ -10,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .. import _validate
+from .. import _validate, markup
+from ..display import counted
 from ..errors import InvalidArgument, InvalidDeclaration, NotPermitted
 from ..ledger import Budget, Ledger
 from ..query.facts import Facts
@@ -19,6 +20,8 @@ from ..query.query import Query
 from ..tables.declaration import Declaration, Table
 from ..tables.relations import Relation, Scan, one_row_per_unit, per_unit_within, private_tables, table_of
 from ..tables.source import Source
+from .description import about
+from .misfits import REASON, Check, check
 from .question import Question
 from .table import PrivateTable
 from .terms import found_tables, hold_to_terms
@@ -26,6 +29,7 @@ from .terms import found_tables, hold_to_terms
 if TYPE_CHECKING:
     from ..query.sql import Parsed
 
+SHOWN = 12  # tables in a line
 KEPT = 8  # texts that were read, and plans that were made
 
 
@@ -47,7 +51,13 @@ class Database:
         self._plans: dict[int, tuple[Query, Target, Facts, Plan]] = {}
 
     def __repr__(self) -> str:
-        return f"Database({self.declared.name!r}, tables={list(self.declared.tables)}, analyst={self.analyst!r})"
+        tables = f"tables={list(self.tables)}" if len(self.tables) <= SHOWN else counted(len(self.tables), "table")
+        return f"Database({self.declared.name!r}, {tables}, analyst={self.analyst!r})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, about(table)) for name, table in self.declared.tables.items()]
+        whose = f"on {self.declared.engine}, asked by {self.analyst}"
+        return markup.page(markup.title(self.declared.name, whose), markup.table(("table", ""), rows))
 
     def __enter__(self) -> Database:
         return self
@@ -98,6 +108,27 @@ class Database:
         """
         found = self._parsed(text)
         return Question(self, found.query, found.after, epsilon=found.epsilon, delta=found.delta, text=text)
+
+    def check(self, *, unsafe_exact_counts: bool, reason: str = REASON) -> Check:
+        """Count what of the rows does not fit the declaration, as `sitr check` does, once the book has noted it.
+
+        Args:
+            unsafe_exact_counts: Has to be True: the counts have no noise.
+            reason: Why; it stays in the book.
+
+        Raises:
+            InvalidArgument: Nobody said that exact counts are wanted.
+
+        Privacy: none. What is counted is stamped NOT PRIVATE, and is for whoever may see the rows themselves.
+        """
+        if unsafe_exact_counts is not True:
+            raise InvalidArgument(
+                "a check counts exactly, which is not differentially private.",
+                why="a count without noise may be about one person.",
+                do="pass unsafe_exact_counts=True, if you may see the rows themselves.",
+            )
+        self.hold_to_terms()
+        return check(self.source, self.ledger, analyst=self.analyst, reason=reason)
 
     def _parsed(self, text: Any) -> Parsed:
         """What a text asks; one that was read lately is not read anew: it is often explained first, and then asked."""

@@ -6,9 +6,10 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from .. import markup
 from ..display import counted
 from ..tables.declaration import KeyPath, Table
-from ..tables.domains import Domain
+from ..tables.domains import OTHERS, Domain
 
 SHOWN = 8  # categories in a line
 
@@ -36,8 +37,9 @@ def column_words(domain: Domain) -> tuple[str, str, str]:
     """
     found = ends(domain)
     bounds = "" if found is None else f"{_value(found[0])} to {_value(found[1])}"
-    listed = [_value(one) for one in domain.categories or ()]
+    listed = [_value(one) for one in domain.listed]
     more = f", … {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    more += f"; all others are {OTHERS}" if domain.others else ""
     missing = "missing is a group" if domain.nulls else "missing is dropped" if domain.required else ""
     return bounds, f"{', '.join(listed[:SHOWN])}{more}", missing
 
@@ -60,12 +62,21 @@ def columns_text(schema: Mapping[str, Domain]) -> str:
         region  string   north, south
         urgent  boolean
     """
-    rows = [(name, _kind(domain), *column_words(domain)) for name, domain in schema.items()]
+    rows = _column_rows(schema)
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(2)]
     return "\n".join(
         f"{name:<{widths[0]}}  {kind:<{widths[1]}}  {'; '.join(filter(None, words))}".rstrip()
         for name, kind, *words in rows
     )
+
+
+def columns_html(schema: Mapping[str, Domain]) -> str:
+    """Return a table with a row for each column: its name, kind, bounds and categories."""
+    return markup.table(("column", "type", "bounds", "categories", "missing values"), _column_rows(schema))
+
+
+def _column_rows(schema: Mapping[str, Domain]) -> list[tuple[str, ...]]:
+    return [(name, _kind(domain), *column_words(domain)) for name, domain in schema.items()]
 
 
 def _kind(domain: Domain) -> str:

@@ -9,7 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ..accounting import Event
-from ..errors import AlreadyAnswered, BudgetExceeded, Cancelled, EngineFailed, LedgerError, OperationTaken
+from ..errors import (
+    AlreadyAnswered,
+    BudgetExceeded,
+    Cancelled,
+    EngineFailed,
+    InvalidRecord,
+    LedgerError,
+    NoSuchGuarantee,
+    OperationTaken,
+    SitrError,
+)
 from ..ledger.asked import Asked
 from ..query.planner import Target
 from ..release import Paid
@@ -18,9 +28,11 @@ from ..tables.tally import Tally
 from .room import Forecast
 
 if TYPE_CHECKING:
+    from ..ledger.answer import Answer as Kept
     from .database import Database
 
 Progress = Callable[[str], None]
+UNASKED = "Nothing was read or charged. explain(epsilon=0.5) says what it would cost, release(epsilon=0.5) answers it."
 
 
 class Costing(Protocol):
@@ -90,12 +102,18 @@ class Priced(ABC, Generic[Planned, Given]):
         return Forecast(self.database, self.datasets, self._event_at, purpose)
 
     def _released(
-        self, made: Planned, target: Target, operation: str | None, purpose: str | None, progress: Progress
+        self,
+        made: Planned,
+        target: Target,
+        operation: str | None,
+        purpose: str | None,
+        progress: Progress,
+        notes: tuple[str, ...] = (),
     ) -> Given:
         """Rehearse, charge, run once and keep; see `Question.release`."""
         database = self.database
         # The terms again: an owner may have changed a promise since the database was opened.
-        remarks = database.hold_to_terms() + self._remarks(made, target)
+        remarks = database.hold_to_terms() + notes + self._remarks(made, target)
         progress("rehearsing on empty tables")
         for one in self._read_by(made):
             database.source.rehearse(one)
@@ -108,7 +126,7 @@ class Priced(ABC, Generic[Planned, Given]):
             )
         except AlreadyAnswered:
             return self._kept(str(operation))
-        except BudgetExceeded as refusal:
+        except (BudgetExceeded, NoSuchGuarantee) as refusal:
             raise self._refused(refusal, target, purpose) from None
         except OperationTaken:  # the same question has another plan where more is known of the data since
             answered = self._answered(str(operation), asked)
@@ -148,10 +166,10 @@ class Priced(ABC, Generic[Planned, Given]):
             do="report it, with the query and the declaration.",
         )
 
-    def _refused(self, refusal: BudgetExceeded, target: Target, purpose: str | None) -> BudgetExceeded:
+    def _refused(self, refusal: SitrError, target: Target, purpose: str | None) -> SitrError:
         """A refusal of the ledger, with what an analyst can do about it: how much of the question still fits."""
         try:
-            return BudgetExceeded(refusal.what, why=refusal.why, do=self.forecast(purpose=purpose).advice(target))
+            return type(refusal)(refusal.what, why=refusal.why, do=self.forecast(purpose=purpose).advice(target))
         except LedgerError:  # it can be lost at any moment
             return refusal
 
@@ -165,16 +183,27 @@ class Priced(ABC, Generic[Planned, Given]):
 
     def _kept(self, operation: str) -> Given:
         kept = self.database.ledger.answer(operation, analyst=self.database.analyst)
-        return self._read_back(kept.value, kept.entry, operation)
+        try:
+            return self._read_back(kept.value, kept.entry, operation)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            raise InvalidRecord(
+                "the answer that was kept for this operation is of another form than is read here.",
+                why="it was made by an earlier development version of sitr. Nothing was charged.",
+                do="read it with that version, or ask under another operation: that is charged anew.",
+            ) from None
 
     def _answered(self, operation: str, asked: Mapping[str, Any]) -> Given | None:
         """The answer under an id, if it is one to this very question."""
+        kept = self._answer_under(operation)
+        same = kept is not None and isinstance(kept.value, Mapping) and kept.value.get("asked") == _recorded(asked)
+        return self._kept(operation) if same else None
+
+    def _answer_under(self, operation: str) -> Kept | None:
+        """What the ledger keeps under an id, if it is an answer that this analyst may have."""
         try:
-            kept = self.database.ledger.answer(operation, analyst=self.database.analyst).value
+            return self.database.ledger.answer(operation, analyst=self.database.analyst)
         except LedgerError:
             return None
-        same = isinstance(kept, Mapping) and kept.get("asked") == _recorded(asked)
-        return self._kept(operation) if same else None
 
     def _asked(self, target: Target, purpose: str | None) -> dict[str, Any]:
         declared = self.database.declared

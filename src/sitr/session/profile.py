@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import markup
 from ..accounting import compose
 from ..display import counted
 from ..errors import InvalidArgument
@@ -19,6 +20,7 @@ from ..query.answer import Additive, Answer
 from ..query.explanation import Explanation, budget_lines
 from ..query.facts import Facts
 from ..tables.relations import Derive, Scan, require_column
+from .priced import UNASKED
 
 if TYPE_CHECKING:
     from .question import Question
@@ -54,6 +56,12 @@ class Profiled:
         lines += [f"{name}: bounds = [{low:g}, {high:g}]" for name, (low, high) in self.bounds.items()]
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"Profiled({'; '.join(str(self).splitlines())})"
+
+    def _repr_html_(self) -> str:
+        return markup.page(markup.lines(*str(self).splitlines()))
+
 
 @dataclass(frozen=True)
 class ProfileExplanation:
@@ -73,8 +81,14 @@ class ProfileExplanation:
         lines = [f"This would cost ε = {self.epsilon:g}, in equal parts. Nothing has been read."]
         for name, one in self.questions.items():
             what = f"{name}, in bins of rows" if name else "rows of a unit, in bins of units"
-            lines += [f"{what}: 95 % of errors within ± {error:.4g}" for error in one.errors.values()]
+            lines += [f"{what}: 95 % of the time, noise is within ± {error:.4g}" for error in one.errors.values()]
         return "\n".join([*lines, *budget_lines(self.remaining)])
+
+    def __repr__(self) -> str:
+        return f"ProfileExplanation({str(self).splitlines()[0]})"
+
+    def _repr_html_(self) -> str:
+        return markup.page(markup.lines(*str(self).splitlines()))
 
 
 class Profile:
@@ -89,6 +103,15 @@ class Profile:
         self._questions = self._asked()
         if not self._questions:
             raise InvalidArgument("there is nothing to profile: each row is a unit.", do="name columns.")
+
+    def __repr__(self) -> str:
+        return f"Profile({'; '.join(self._sought())})"
+
+    def _repr_html_(self) -> str:
+        return markup.page(markup.lines(*self._sought(), UNASKED))
+
+    def _sought(self) -> list[str]:
+        return [f"the bounds of {name}" if name else "how many rows units have" for name in self._questions]
 
     def explain(self, *, epsilon: float) -> ProfileExplanation:
         """Return what it would cost and how wrong it would be; reads no row and costs nothing."""

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
 
-from .. import _validate
+from .. import _validate, markup
 from ..accounting import Event
-from ..errors import CannotCalibrate, InvalidArgument
+from ..display import shortened
+from ..errors import AccuracyWarning, CannotCalibrate, InvalidArgument, NotAllowed, UselessQuestion
+from ..habits import QUESTION, told_instead
 from ..ledger.asked import Asked
 from ..query.answer import Answer
+from ..query.doubts import Doubt, doubts
 from ..query.execution import Execution
-from ..query.explanation import NO_FIT, Explanation, bounding, expected_sizes, explained
+from ..query.explanation import (
+    NO_FIT,
+    Explanation,
+    bounding,
+    expected_errors,
+    expected_sizes,
+    explained,
+    known_size,
+)
+from ..query.listed import Listed, with_public_groups
 from ..query.planner import Plan, Target, plan
 from ..query.query import Limits, Query
-from ..query.remarks import large_delta, unlisted
+from ..query.remarks import large_delta, least_listed
 from ..query.wording import limits_text, question_text
 from ..tables.tally import Tally
-from .priced import Priced, Progress
+from .priced import UNASKED, Priced, Progress
+from .prices import LADDER, Price, Prices
 
 if TYPE_CHECKING:
     from .database import Database
 
+LONGEST = 200  # characters of a question in a line
 HALVINGS = 40
 HIGHEST = 100.0  # ε that is tried
 
 
+@told_instead(QUESTION, "a question", "it has no answer yet: nothing was read, and nothing was charged.")
 class Question(Priced[Plan, Answer]):
     """A query on a database; made by `PrivateTable.aggregate`, `Groups.aggregate` and `Database.sql`.
 
@@ -54,6 +71,12 @@ class Question(Priced[Plan, Answer]):
         self._after, self._epsilon, self._delta, self._text = after, epsilon, delta, text
         query.check(database.declared)
 
+    def __repr__(self) -> str:
+        return f"Question({shortened(' '.join(self._said().split()), LONGEST)})"
+
+    def _repr_html_(self) -> str:
+        return markup.page(markup.code(self._said()), markup.lines(UNASKED))
+
     def bounded(
         self,
         *,
@@ -73,6 +96,10 @@ class Question(Priced[Plan, Answer]):
         stated = {"epsilon": self._epsilon, "delta": self._delta}
         return Question(self.database, query, self._after, **stated, text=self._text)
 
+    @overload
+    def explain(self, *, epsilon: float, delta: float | None = None) -> Explanation: ...
+
+    @overload
     def explain(
         self,
         *,
@@ -81,8 +108,20 @@ class Question(Priced[Plan, Answer]):
         rho: float | None = None,
         error: float | None = None,
         relative_error: float | None = None,
-    ) -> Explanation:
-        """Return what a release would cost and how wrong it would be; reads no row and costs nothing.
+    ) -> Explanation | Prices: ...
+
+    def explain(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: float | None = None,
+        relative_error: float | None = None,
+    ) -> Explanation | Prices:
+        """Return what a release would cost and how wrong it would be; reads no private row and costs nothing.
+
+        Without a price it returns a table of several, to choose from.
 
         Args:
             epsilon: The ε of the release; or
@@ -95,22 +134,50 @@ class Question(Priced[Plan, Answer]):
             CannotCalibrate: No ε up to 100 reaches the error.
             InvalidArgument: A relative error of what has no declared size.
         """
-        notes: tuple[str, ...] = ()
-        if error is not None or relative_error is not None:
-            if [epsilon or self._epsilon, rho, error, relative_error].count(None) != 3:
-                raise InvalidArgument("of epsilon, rho, error and relative_error, one says what is wanted.")
-            wanted, notes = self._wanted(error, relative_error, delta)
-            epsilon = self._epsilon_for(wanted, delta)
+        epsilon, notes = self._epsilon_of(epsilon, delta, rho, error, relative_error)
+        if epsilon is None and rho is None:
+            return self._prices(delta)
+        found = self._explained(epsilon, delta, rho, notes)
+        database, forecast = self.database, self.forecast()
+        statements = tuple(database.source.asked(tally) for tally in found.plan.tallies)
+        remaining = forecast.remaining(found.plan.event)
+        remarks: tuple[str, ...] = ()
+        if NO_FIT in (after for _, after in remaining.values()):
+            remarks = (f"This does not fit: {forecast.advice(found.target)}",)
+        return replace(
+            found,
+            remaining=remaining,
+            statements=statements,
+            notes=(*found.notes, *remarks),
+            lasting=not database.ledger.in_memory,
+        )
+
+    def _explained(
+        self, epsilon: float | None, delta: float | None, rho: float | None, notes: tuple[str, ...] = ()
+    ) -> Explanation:
+        """What a plan says of itself; nothing of budgets, nor of engines."""
         made, target = self._planned(epsilon, delta, rho)
-        database = self.database
-        statements = tuple(database.source.asked(tally) for tally in made.tallies)
-        facts = database.facts(self.query.relation)
-        forecast = self.forecast()
-        found = explained(made, target, facts, forecast.remaining(made.event), statements, notes)
-        remarks = database.hold_to_terms() + unlisted(self.query, database.declared) + self._delta_remarks(made, target)
-        if NO_FIT in (after for _, after in found.remaining.values()):
-            remarks += (f"This does not fit: {forecast.advice(target)}",)
-        return replace(found, notes=(*found.notes, *remarks), lasting=not database.ledger.in_memory)
+        facts, unit = self.database.facts(self.query.relation), self.database.declared.unit
+        found = explained(made, target, facts, {}, (), notes, unit)
+        doubted = tuple(one.text for one in self._doubts(made, found.errors))
+        remarks = self.database.hold_to_terms() + doubted + self._grouped.notes + self._delta_remarks(made, target)
+        return replace(found, notes=(*found.notes, *remarks))
+
+    def _prices(self, delta: float | None) -> Prices:
+        """What it would cost at each price that its noise can be drawn at."""
+        forecast, rows, refusal = self.forecast(), [], None
+        for epsilon in LADDER:
+            try:
+                found = self._explained(epsilon, delta, None)
+            except (InvalidArgument, NotAllowed) as error:
+                refusal = error
+                continue
+            rows.append((Price.of(found, forecast), found))
+        if not rows and refusal is not None:
+            raise refusal
+        always = [note for note in rows[0][1].notes if all(note in found.notes for _, found in rows)]
+        spends_delta = any(found.plan.spends_delta for _, found in rows)
+        return Prices(tuple(row for row, _ in rows), rows[0][1].target.delta, spends_delta, tuple(always))
 
     def asked_before(
         self,
@@ -140,6 +207,9 @@ class Question(Priced[Plan, Answer]):
         operation: str | None = None,
         purpose: str | None = None,
         progress: Progress = lambda stage: None,
+        anyway: bool = False,
+        error: float | None = None,
+        relative_error: float | None = None,
     ) -> Answer:
         """Return the answer: rehearsed on empty tables, charged, run once, and kept by the ledger.
 
@@ -150,8 +220,12 @@ class Question(Priced[Plan, Answer]):
             operation: An id, to ask for the same answer again for nothing. Left out, asking again is charged again.
             purpose: What for; a budget for that purpose is charged as well.
             progress: Is told which stage begins; never anything about the data.
+            anyway: Spend even on what is known beforehand to be useless.
+            error: In the place of a price: what the 95 % error of every aggregate shall be at most, as in `explain`; or
+            relative_error: the same as a part of each count.
 
         Raises:
+            UselessQuestion: By what is declared, the answer would tell nothing; nothing was charged.
             BudgetExceeded: It does not fit; nothing was charged.
             DeclarationChanged: The promise was changed to another declaration meanwhile; nothing was charged.
             EngineFailed: The engine could not answer; on empty tables nothing was charged, later the charge stays.
@@ -159,8 +233,12 @@ class Question(Priced[Plan, Answer]):
 
         Privacy: the event of the plan, under the declared adjacency; charged before a row is read (THEORY 5.1).
         """
+        epsilon, _ = self._epsilon_of(epsilon, delta, rho, error, relative_error)
         made, target = self._planned(epsilon, delta, rho)
-        given = self._released(made, target, operation, purpose, progress)
+        found = self._doubts(made)
+        if found and not anyway and (operation is None or self._answer_under(operation) is None):
+            _refuse_useless(found)
+        given = self._released(made, target, operation, purpose, progress, tuple(one.text for one in found))
         return given if self._after is None else self._after(given)
 
     @property
@@ -170,7 +248,7 @@ class Question(Priced[Plan, Answer]):
 
     def _event_at(self, target: Target) -> Event:
         facts = self.database.facts(self.query.relation)
-        return plan(self.query, self.database.declared, target, facts).event
+        return plan(self._grouped.query, self.database.declared, target, facts).event
 
     def _read_by(self, made: Plan) -> tuple[Tally, ...]:
         return made.tallies
@@ -179,25 +257,34 @@ class Question(Priced[Plan, Answer]):
         return Execution(made, self.database.source, progress).answer()
 
     def _remarks(self, made: Plan, target: Target) -> tuple[str, ...]:
-        return self._delta_remarks(made, target) + bounding(made, self.database.facts(self.query.relation))
+        bounded = bounding(made, self.database.facts(self.query.relation), self.database.declared.unit)
+        return self._delta_remarks(made, target) + bounded
 
     def _read_back(self, content: Any, entry: str, operation: str) -> Answer:
         return Answer.from_dict(content, entry, operation)
 
     def _described(self) -> dict[str, Any]:
-        return {"query": json.loads(json.dumps(self.query.to_dict(), default=str))}
+        return {"query": json.loads(json.dumps(self._grouped.query.to_dict(), default=str))}
+
+    def _doubts(self, made: Plan, errors: Mapping[str, float] | None = None) -> tuple[Doubt, ...]:
+        """What speaks against paying for a plan; its errors are worked out if they are not known."""
+        facts = self.database.facts(self.query.relation)
+        size = known_size(made, facts)
+        if errors is None:
+            errors = {} if size is None else expected_errors(made, size)
+        return doubts(made, facts, self.database.declared, errors, size)
 
     def _delta_remarks(self, made: Plan, target: Target) -> tuple[str, ...]:
-        """A remark on a δ that is too large for the number of units, where it is spent and that is known."""
-        units = self.database.facts(self.query.relation).units
-        return large_delta(target.delta, units, self.database.declared.unit) if made.spends_delta else ()
+        """Remarks on what takes a δ: groups that are found; and on one too large for the number of units, if known."""
+        units, unit = self.database.facts(self.query.relation).units, self.database.declared.unit
+        large = large_delta(target.delta, units, unit) if made.spends_delta else ()
+        return least_listed(made, unit) + large
 
     def _words(self, made: Plan, target: Target) -> Asked:
         """The question as the book keeps it for people."""
         declared = self.database.declared
-        text = question_text(self.query) if self._text is None else self._text
         return Asked(
-            text=f"{text.strip()}{limits_text(self.query)}",
+            text=self._said(),
             tables=tuple(sorted(set(self.query.relation.tables()))),
             epsilon=target.epsilon,
             rho=target.rho,
@@ -205,26 +292,49 @@ class Question(Priced[Plan, Answer]):
             declaration=f"{declared.name}, version {declared.version}",
         )
 
+    def _said(self) -> str:
+        """The question as it was written, or in words."""
+        text = question_text(self.query) if self._text is None else self._text
+        return f"{text.strip()}{limits_text(self.query)}"
+
     def _planned(self, epsilon: float | None, delta: float | None, rho: float | None) -> tuple[Plan, Target]:
         database = self.database
         for name, stated, given in (("epsilon", self._epsilon, epsilon), ("delta", self._delta, delta)):
             if stated is not None and given is not None and given != stated:
                 raise InvalidArgument(
-                    f"{name}={_validate.shown(given)}, and the query states {name} = {stated:g}.",
-                    why="a release has one price.",
+                    f"{name}={_validate.shown(given)}, but the query itself says {name} = {stated:g}.",
                     do="leave one of them out.",
                 )
         if self._epsilon is not None and rho is None:
             epsilon = self._epsilon
         elif self._epsilon is not None:
             raise InvalidArgument(
-                f"rho, and the query states epsilon = {self._epsilon:g}.",
-                why="a release has one price.",
-                do="leave rho out.",
+                f"rho was given, but the query itself says epsilon = {self._epsilon:g}.", do="leave rho out."
             )
         delta = delta if self._delta is None else self._delta
         target = Target.of(database.declared, epsilon, delta, rho)
-        return database.planned(self.query, target, database.facts(self.query.relation)), target
+        return database.planned(self._grouped.query, target, database.facts(self.query.relation)), target
+
+    @cached_property
+    def _grouped(self) -> Listed:
+        """The query with the groups that public tables list, which are read for it; and a remark, if one lists more."""
+        return with_public_groups(self.query, self.database.declared, self.database.source.public_values)
+
+    def _epsilon_of(
+        self,
+        epsilon: float | None,
+        delta: float | None,
+        rho: float | None,
+        error: float | None,
+        relative_error: float | None,
+    ) -> tuple[float | None, tuple[str, ...]]:
+        """The ε that was said, by the question too, or the one that an error takes; and what is said of it."""
+        if error is None and relative_error is None:
+            return (self._epsilon if epsilon is None and rho is None else epsilon), ()
+        if [epsilon or self._epsilon, rho, error, relative_error].count(None) != 3:
+            raise InvalidArgument("of epsilon, rho, error and relative_error, one says what is wanted.")
+        wanted, notes = self._wanted(error, relative_error, delta)
+        return self._epsilon_for(wanted, delta), notes
 
     def _wanted(
         self, error: float | None, relative: float | None, delta: float | None
@@ -259,3 +369,15 @@ class Question(Priced[Plan, Answer]):
             if high / low < 1.001:
                 break
         return high
+
+
+def _refuse_useless(found: tuple[Doubt, ...]) -> None:
+    """Refuse what is certain to tell nothing, and warn of what is likely to."""
+    if sure := [one.text for one in found if one.certain]:
+        raise UselessQuestion(
+            " ".join(sure),
+            why="by what is declared, the answer would tell you nothing that you do not know. Nothing was spent.",
+            do="change the question, or pass anyway=True to spend all the same.",
+        )
+    for one in found:
+        warnings.warn(AccuracyWarning(one.text), stacklevel=3)

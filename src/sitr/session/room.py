@@ -90,7 +90,8 @@ class Forecast:
         mass = self._event(target).infinite_mass
         short = [name for name, room in self.rooms.items() if mass > room.remaining.delta]
         if short:
-            return f"its δ does not fit, whatever its ε: declare what is grouped by{_given_delta(short, self.rooms)}."
+            instead = "declare the values that have to be found, or ask an owner for a budget with a δ"
+            return f"its δ does not fit, whatever its ε: {instead}{_given_delta(short, self.rooms)}."
         full = [name for name, room in self.rooms.items() if not room.admits(self._event(target))]
         return f"at no price does this question fit into what is left; an owner may raise the budget {full[0]}."
 

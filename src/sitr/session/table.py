@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
-from .. import _validate
+from .. import _validate, markup
 from ..errors import InvalidArgument, NotAllowed
+from ..habits import AVERAGED, COUNTED, GROUPED, GROUPS, TABLE, told_instead
 from ..query.aggregates import Aggregate
 from ..query.query import Grouping, Query
 from ..synthesis.random_dp import RandomRelease
 from ..tables.codes import CELLS
+from ..tables.declaration import Table
 from ..tables.domains import Domain
 from ..tables.expressions import Column, Expression
 from ..tables.limits import NUMBERS, check_numbers
+from ..tables.moments import dated
 from ..tables.relations import (
     Derive,
     Filter,
@@ -29,7 +33,7 @@ from ..tables.relations import (
     table_of,
 )
 from .cells import AllRanges, Cells
-from .description import about, columns_text
+from .description import about, columns_html, columns_text
 from .outside import random_dp_counts
 from .profile import Profile
 from .question import Question
@@ -38,11 +42,18 @@ from .synthesis import LinkedSynthesis, Synthesis
 if TYPE_CHECKING:
     from .database import Database
 
+SHOWN = 12  # columns in a line
 OVER_UNIT = {"count": "count", "sum": "sum", "min": "min", "max": "max", "mean": "mean"}
+UNKNOWN = "which groups there are, and what is in them, is released with noise, and charged."
+UNSEEN = "rows are not shown; what is asked about them is released with noise, and charged."
 
 
+@told_instead(TABLE, "a private table", UNSEEN)
 class PrivateTable:
-    """Rows that can be asked about, and not be seen; made by `Database.table`."""
+    """Rows that can be asked about, and not be seen; made by `Database.table`.
+
+    `table["age"]` is a column, `table[["age", "region"]]` selects columns, `table[table["age"] >= 18]` filters rows.
+    """
 
     def __init__(self, database: Database, relation: Relation) -> None:
         self.database, self.relation = database, relation
@@ -50,14 +61,24 @@ class PrivateTable:
         self._schema = relation.schema(database.declared)
 
     def __repr__(self) -> str:
-        return f"PrivateTable({', '.join(self._schema)})"
+        more = len(self._schema) - SHOWN
+        shown = [*islice(self._schema, SHOWN), *([f"… {more} more"] if more > 0 else [])]
+        return f"PrivateTable({', '.join(shown)})"
 
     def __str__(self) -> str:
-        columns = columns_text(self._schema)
-        if not isinstance(self.relation, Scan):
-            return columns
-        table = table_of(self.database.declared, self.relation.table)
-        return f"{table.name}: {about(table)}\n{columns}"
+        columns, table = columns_text(self._schema), self._declared
+        return columns if table is None else f"{table.name}: {about(table)}\n{columns}"
+
+    def _repr_html_(self) -> str:
+        table = self._declared
+        above = "" if table is None else markup.title(table.name, about(table))
+        return markup.page(above, columns_html(self._schema))
+
+    @property
+    def _declared(self) -> Table | None:
+        """The declared table that this is; none where something was done to it."""
+        relation = self.relation
+        return table_of(self.database.declared, relation.table) if isinstance(relation, Scan) else None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,22 +90,62 @@ class PrivateTable:
         """Whether rows name their unit; else each row is one."""
         return has_unit(self.relation, self.database.declared)
 
-    def __getitem__(self, name: str) -> Expression:
-        require_column(name, self._schema)
-        return Column(name)
+    @overload
+    def __getitem__(self, asked: str) -> Expression: ...
+
+    @overload
+    def __getitem__(self, asked: Expression | list[str]) -> PrivateTable: ...
+
+    def __getitem__(self, asked: Any) -> Expression | PrivateTable:
+        if isinstance(asked, Expression):
+            return self.filter(asked)
+        if isinstance(asked, list):
+            return self.select(*asked)
+        if isinstance(asked, str):
+            return self._column(asked)
+        raise InvalidArgument(
+            f"{_validate.shown(asked)} is not the name of a column.",
+            why=UNSEEN,
+            do='table["age"] is a column, table[["age", "region"]] are two, and table[table["age"] >= 18] filters.',
+        )
+
+    def __setitem__(self, name: Any, value: Any) -> NoReturn:
+        raise NotAllowed(
+            "a private table is not changed.",
+            why="a question asked of it before would come to mean something else.",
+            do='table = table.derive(double=table["cost"] * 2).',
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __iter__(self) -> NoReturn:
+        raise NotAllowed(
+            "a private table cannot be listed row by row.",
+            why=UNSEEN,
+            do=f"ask about its rows: table.{COUNTED}; table.columns has the names of its columns.",
+        )
+
+    def __len__(self) -> int:
+        raise NotAllowed(
+            "a private table does not say how many rows it has.",
+            why="that number is about the people in it, so it is released with noise, and charged.",
+            do=f"table.{COUNTED}.release(epsilon=0.1).",
+        )
 
     def filter(self, condition: Expression) -> PrivateTable:
         """Return the rows for which a condition is true."""
-        return PrivateTable(self.database, Filter(self.relation, _expression(condition)))
+        return PrivateTable(self.database, Filter(self.relation, self._read(condition)))
 
     def derive(self, **columns: Expression) -> PrivateTable:
         """Return the rows with more columns."""
-        made = tuple((name, _expression(value)) for name, value in columns.items())
+        made = tuple((name, self._read(value)) for name, value in columns.items())
         return PrivateTable(self.database, Derive(self.relation, made))
 
     def select(self, *names: str, **renamed: str) -> PrivateTable:
         """Return the rows with some of their columns: `select("cost", home="region")` calls the region home."""
         made = (*((name, name) for name in names), *renamed.items())
+        _check_names([old for _, old in made], 'select("cost", home="region")')
         return PrivateTable(self.database, Select(self.relation, made))
 
     def join(
@@ -114,7 +175,7 @@ class PrivateTable:
             keys: Columns by which the rows of a unit are grouped.
             values: `count()`, `sum("cost", bounds=...)`, `min`, `max` or `mean` of the unit's rows, by name.
         """
-        made = tuple((name, _over_unit(name, one)) for name, one in values.items())
+        made = tuple((name, _over_unit(name, self._asked(_aggregate(name, one)))) for name, one in values.items())
         return PrivateTable(self.database, PerUnit(self.relation, keys, made))
 
     def group_by(self, *names: str, values: Mapping[str, Sequence[Any]] | None = None, **keys: Expression) -> Groups:
@@ -126,8 +187,9 @@ class PrivateTable:
                 Values that are listed nowhere are found privately, which needs a δ.
             keys: Expressions, by name: `month=visits["date"].truncate("month")`.
         """
+        _check_names(names, 'group_by("region", month=table["day"].truncate("month"))')
         listed = dict(values or {})
-        made = [(name, self[name]) for name in names] + [(name, _expression(one)) for name, one in keys.items()]
+        made = [(name, self._column(name)) for name in names] + [(name, self._read(one)) for name, one in keys.items()]
         unknown = listed.keys() - {name for name, _ in made}
         if unknown:
             raise InvalidArgument(f"values for {min(unknown)!r}, which is not grouped by.")
@@ -255,7 +317,21 @@ class PrivateTable:
         """Return a question about all rows: `aggregate(n=sitr.count())`."""
         return Groups(self, ()).aggregate(*unnamed, **aggregates)
 
+    def _column(self, name: str) -> Expression:
+        require_column(name, self._schema)
+        return Column(name)
 
+    def _read(self, value: Any) -> Expression:
+        """An expression of columns, in which texts beside dates are dates."""
+        return dated(_expression(value), self._schema)
+
+    def _asked(self, one: Aggregate) -> Aggregate:
+        """An aggregate, with its expressions read."""
+        value, other = (None if part is None else self._read(part) for part in (one.value, one.other))
+        return one if value is one.value and other is one.other else replace(one, value=value, other=other)
+
+
+@told_instead(GROUPS, "a grouped table", "all that is asked of its groups is one release.")
 class Groups:
     """Rows in groups; made by `PrivateTable.group_by`."""
 
@@ -265,6 +341,20 @@ class Groups:
     def __repr__(self) -> str:
         return f"Groups({', '.join(one.name for one in self.groupings)})"
 
+    def __getitem__(self, name: Any) -> NoReturn:
+        raise NotAllowed(
+            f"a grouped table has no [{_validate.shown(name)}].",
+            why=UNKNOWN,
+            do=f'name the column in what is asked: table.group_by("region").{AVERAGED}.',
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise NotAllowed(
+            "groups cannot be listed one by one.",
+            why=UNKNOWN,
+            do=f"ask about all of them at once: table.{GROUPED}.",
+        )
+
     def aggregate(self, *unnamed: Any, **aggregates: Aggregate) -> Question:
         """Return a question about each group: `aggregate(n=sitr.count(), cost=sitr.mean("cost"))`."""
         if unnamed:
@@ -273,10 +363,15 @@ class Groups:
                 why="it is a column of the answer.",
                 do="aggregate(n=sitr.count()).",
             )
-        for name, one in aggregates.items():
-            if not isinstance(one, Aggregate):
-                raise InvalidArgument(f"{name}={_validate.shown(one)} is no aggregate.", do="n=sitr.count().")
-        return Question(self.table.database, Query(self.table.relation, self.groupings, aggregates))
+        asked = {name: self.table._asked(_aggregate(name, one)) for name, one in aggregates.items()}
+        return Question(self.table.database, Query(self.table.relation, self.groupings, asked))
+
+
+def _check_names(names: Sequence[Any], instead: str) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            what = name if isinstance(name, Expression) else _validate.shown(name)
+            raise InvalidArgument(f"{what} is not the name of a column.", do=f"{instead}.")
 
 
 def _expression(value: Any) -> Expression:
@@ -287,6 +382,12 @@ def _expression(value: Any) -> Expression:
         why="code of your own could do anything to a row, and no proof would cover it.",
         do='visits["age"] >= 18.',
     )
+
+
+def _aggregate(name: str, value: Any) -> Aggregate:
+    if isinstance(value, Aggregate):
+        return value
+    raise InvalidArgument(f"{name}={_validate.shown(value)} is no aggregate.", do=f"{name}=sitr.count().")
 
 
 def _over_unit(name: str, one: Aggregate) -> UnitAggregate:

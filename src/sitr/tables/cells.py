@@ -18,6 +18,7 @@ from .dialect import Dialect, Value, type_of
 # No sign here means anything else to one engine's expressions than to another's: no \d, no \s, and no $, behind which
 # a line may end. And no text matches in two ways, which Java would try one by one.
 BLANK = r"[ \t\x0b\x0c]*"
+FILLED = r"[^ \t\x0b\x0c]"  # what is found in a cell that is not blank
 DIGITS = "[0-9]+(?:[.][0-9]*)?|[.][0-9]+"
 NUMBER = rf"\A{BLANK}[+-]?(?:{DIGITS})(?:[eE][+-]?[0-9]+)?{BLANK}\z"
 SHORT = rf"\A{BLANK}([+-]?)({DIGITS})(?:[eE]([+-]?[0-9]{{1,2}}))?{BLANK}\z"

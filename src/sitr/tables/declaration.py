@@ -23,7 +23,7 @@ from zoneinfo import ZoneInfo
 from .. import _validate
 from ..errors import InvalidArgument, InvalidDeclaration
 from ..units import ADJACENCIES, Adjacency
-from .domains import Domain
+from .domains import OTHERS, Domain
 
 FORMAT = 1
 ENGINES = ("duckdb", "postgresql", "spark")
@@ -33,9 +33,14 @@ INTEGERS = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in 
 TYPES = ("boolean", "integer", *INTEGERS, "float", "decimal(precision, scale)", "string", "date", "timestamp")
 # A missing value is left out of what is computed of it; or it is a group of its own; or its row is dropped.
 NULLS = ("skip", "group", "drop")
+UNDECLARED = ("skip", "group")  # a value that is no category is in no group; or in one with all others like it
 SMALL = 2**32  # whole numbers of a type that is no wider have bounds by their type
 MOST_ROWS = 10**9
 MOST_CATEGORIES = 10**6
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+MOMENTS = {"date": DAY, "timestamp": f"{DAY}(?:[T ][0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}})?)?"}  # in quotes
+SUCH = {"date": "2025-12-31", "timestamp": "2025-12-31T23:59:59"}
+MOST_BESIDE_OTHERS = 1000  # categories that are written out in each question, to know what is none of them
 
 
 @dataclass(frozen=True)
@@ -408,10 +413,13 @@ def _column(name: str, part: _Part) -> Column:
         raise part.fail(error.what) from None
     bounds, categories = part.take("bounds", list, None), part.take("categories", list, None)
     nulls = part.choice("nulls", NULLS, NULLS[0])
+    others = part.choice("others", UNDECLARED, UNDECLARED[0])
     if bounds is not None:
-        domain = _with_bounds(part, domain, bounds)
+        domain = _with_bounds(part, domain, _read(part, "bounds", domain, bounds))
     if categories is not None:
-        domain = _with_categories(part, domain, categories)
+        domain = _with_categories(part, domain, _read(part, "categories", domain, categories))
+    if others == "group":
+        domain = _with_others(part, domain)
     part.done()
     return Column(name, kind, dataclasses.replace(domain, nulls=nulls == "group", required=nulls == "drop"))
 
@@ -436,6 +444,24 @@ def domain_of_type(kind: str) -> Domain:
     if scale and int(scale[2]) <= int(scale[1]) <= 38:
         return Domain("number", Fraction(1, 10 ** int(scale[2])))
     raise InvalidArgument(f"type={_validate.shown(kind)} is not one of {', '.join(TYPES)}.")
+
+
+def _read(part: _Part, name: str, domain: Domain, values: list[Any]) -> list[Any]:
+    """Values of which dates and times may stand in quotes, as they do not in TOML."""
+    if domain.kind not in MOMENTS:
+        return values
+    return [_moment(part, name, domain.kind, one) if isinstance(one, str) else one for one in values]
+
+
+def _moment(part: _Part, name: str, kind: str, text: str) -> date:
+    try:
+        if re.fullmatch(MOMENTS[kind], text):
+            return date.fromisoformat(text) if kind == "date" else datetime.fromisoformat(text)
+    except ValueError:  # such as the 30th of February
+        pass
+    raise part.fail(
+        f"{name}: {_validate.shown(text)} is not a {kind}.", do=f"such as {SUCH[kind]}, with or without quotes."
+    )
 
 
 def _with_bounds(part: _Part, domain: Domain, bounds: list[Any]) -> Domain:
@@ -466,6 +492,23 @@ def _with_categories(part: _Part, domain: Domain, categories: list[Any]) -> Doma
     return dataclasses.replace(domain, categories=tuple(categories))
 
 
+def _with_others(part: _Part, domain: Domain) -> Domain:
+    """One more category, for all values that are none."""
+    if domain.kind != "string" or not 1 <= len(domain.listed) <= MOST_BESIDE_OTHERS:
+        raise part.fail(
+            f'others = "group" is for texts with 1 to {MOST_BESIDE_OTHERS:,} categories.',
+            why="all values that are not declared become one, and a number or a date has no name for it.",
+            do='declare categories = ["north", "south"], or leave others out.',
+        )
+    if OTHERS in domain.listed:
+        raise part.fail(
+            f"{OTHERS!r} is a declared category, and the name of the group of all other values.",
+            why="the two would be counted as one.",
+            do="leave it out of the categories, or leave others out.",
+        )
+    return dataclasses.replace(domain, categories=(*domain.listed, OTHERS), others=True)
+
+
 def _check_columns(part: _Part, table: Table) -> None:
     named = [*table.key, *([table.row_id] if table.row_id else [])]
     named += [table.unit] if isinstance(table.unit, str) else []
@@ -476,6 +519,8 @@ def _check_columns(part: _Part, table: Table) -> None:
     for name in named:
         if table.columns[name].domain.float:
             raise part.fail(f"{name!r} is a float.", why="NaN and rounding make no dependable identity.")
+        if table.columns[name].domain.others:
+            raise _one_of_many(f"{part.place}.columns.{name}")
         if table.columns[name].domain.step != 1:
             raise part.fail(f"{name!r} has fractions.", why="engines compare decimals of different digits differently.")
         if table.columns[name].domain.kind in ("date", "timestamp") and name == table.unit:
@@ -505,10 +550,21 @@ def _check_paths(tables: Mapping[str, Table]) -> None:
         for here, there in table.unit.columns:
             if there not in through.columns or through.columns[there].domain.kind != table.columns[here].domain.kind:
                 raise InvalidDeclaration(f"tables.{name}.unit: {here} cannot equal {table.unit.table}.{there}.")
+            if through.columns[there].domain.others:
+                raise _one_of_many(f"tables.{through.name}.columns.{there}")
         if through.dataset != table.dataset:
             raise InvalidDeclaration(
                 f"tables.{name}: its dataset is not that of {table.unit.table!r}, through which it finds its unit."
             )
+
+
+def _one_of_many(place: str) -> InvalidDeclaration:
+    """The refusal of a column that names units or rows, and has one name for many of them."""
+    return InvalidDeclaration(
+        f'{place}: others = "group", in a column that tells units or rows apart.',
+        why="all that are not declared would be one.",
+        do="leave others out.",
+    )
 
 
 def _check_datasets(tables: Mapping[str, Table], folder: Path) -> None:

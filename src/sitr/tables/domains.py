@@ -18,11 +18,19 @@ from .. import _validate
 from ..errors import InvalidArgument
 
 Kind = Literal["boolean", "number", "string", "date", "timestamp"]
+SAID: Mapping[str, str] = {  # of kinds, to people
+    "boolean": "true or false",
+    "number": "a number",
+    "string": "text",
+    "date": "a date",
+    "timestamp": "a time",
+}
 FARTHEST = 2**62  # steps: what stays within can be added once more without leaving 64 bits
 FINE = 2**20  # steps between the bounds of a float, at least
 SMALLEST, LARGEST = Fraction(2) ** -900, Fraction(2) ** 900  # steps that a double and its inverse can hold
 EPOCH = date(1970, 1, 1)
 FARTHEST_BOUND = 2**500
+OTHERS = "(other)"  # the name of the group of all values that are not declared
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,8 @@ class Domain:
         step: A number is a multiple of this; a date is counted in days, a timestamp in seconds, since 1970.
         lower: The least number of steps; None where no bounds are declared.
         upper: The largest.
-        categories: The values that are public, in the order in which they were declared.
+        categories: The values that are public, in the order in which they were declared or written.
+        others: Whether the last of them is `OTHERS`, which stands for every value that is not declared.
         nulls: Whether a missing value is a key of its own; else rows without the value are left out of its groups.
         required: Whether no row lacks it: rows that do are dropped where they are read.
         steps: Whether the engine holds it as a whole number of steps already.
@@ -50,6 +59,7 @@ class Domain:
     lower: int | None = None
     upper: int | None = None
     categories: tuple[Any, ...] | None = None
+    others: bool = False
     nulls: bool = False
     required: bool = False
     steps: bool = False
@@ -72,6 +82,16 @@ class Domain:
         assert self.lower is not None
         assert self.upper is not None
         return self.lower, self.upper
+
+    @property
+    def listed(self) -> tuple[Any, ...]:
+        """The categories that are values of the data.
+
+        Example:
+            >>> Domain("string", categories=("north", "south", OTHERS), others=True).listed
+            ('north', 'south')
+        """
+        return (self.categories or ())[: -1 if self.others else None]
 
     @property
     def ordered(self) -> bool:

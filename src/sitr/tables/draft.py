@@ -202,7 +202,7 @@ _SETTINGS = [
 ]
 _COLUMNS_EXPLAINED = [
     "# bounds are needed for sums and means: what lies outside is moved to the nearer end. categories are the groups",
-    "# that answers list. Both are public. What stands behind # or may take the place of what stands before it.",
+    "# that answers list. Both are public. The alternative after '# or' may replace the setting.",
     "# Columns that nobody needs are better taken out.",
 ]
 _HINTS = {

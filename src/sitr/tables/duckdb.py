@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -113,10 +114,25 @@ class DuckDB(Source):
         if not is_file(table.source):
             schema, relation = self._named_in_catalogue(table.source)
             return self._connection.table(relation, database=(self._database, schema))
-        path = self.declared.folder / table.source
-        if is_parquet(table.source):
-            return self._parquet(name, parquet_of(path), table)
-        return self._text(name, Lines(path), table)
+        lines = self.lines(table)
+        if lines is None:
+            return self._parquet(name, parquet_of(self.declared.folder / table.source), table)
+        return self._text(name, lines, table)
+
+    def lines(self, table: Table) -> Lines | None:
+        """The file, unless it is Parquet, or a frame stands for it."""
+        if table.name in self._given or not is_file(table.source) or is_parquet(table.source):
+            return None
+        return Lines(self.declared.folder / table.source)
+
+    def cells(self, table: Table) -> Value | None:
+        """Of a reading of its own, by which nothing else is asked."""
+        lines = self.lines(table)
+        if lines is None:
+            return None
+        name = f"sitr_check_{list(self.declared.tables).index(table.name)}"
+        split = self._split(name, replace(lines, whole=True))
+        return split.select(**columns_of(split["cells"], lines.head, table, whole=True))
 
     def seen(self, table: Table) -> Seen:
         """The frame, the files, or the table of the database, which a view that picks columns leads to.
@@ -207,14 +223,17 @@ class DuckDB(Source):
 
     def _text(self, name: str, lines: Lines, table: Table) -> Value:
         """A text file: a cell that does not fit its type is missing, and nothing is guessed from the rows."""
-        given = self._registered(name, lines)
-        # By views of their own, or each column would split the line anew, and each use of a cell find it anew.
-        split = self._view(f"{name}_split", given.select(cells=given["line"].split(separator_of(lines.head))))
+        split = self._split(name, lines)
         texts = columns_of(split["cells"], lines.head, table)
         if not texts:
             return split
-        cells = self._view(f"{name}_cells", split.select(**texts))
+        cells = self._view(f"{name}_cells", split.select(**texts))  # or each use of a cell would find it anew
         return self._view(name, cells.select(**values_of(cells, table, self, self.declared.time_zone)))
+
+    def _split(self, name: str, lines: Lines) -> Value:
+        """The cells of each line; by a view, or each column would split the line anew."""
+        given = self._registered(name, lines)
+        return self._view(f"{name}_split", given.select(cells=given["line"].split(separator_of(lines.head))))
 
     def _registered(self, name: str, content: Any) -> Value:
         """What Arrow can read, as a table of the engine."""

@@ -17,7 +17,7 @@ import ibis
 from .codes import Code, Coded
 from .declaration import Declaration, KeyPath, Table
 from .dialect import KNOWN_KEY, PLACE_OF_KEY, Dialect, Value
-from .domains import EPOCH, Domain
+from .domains import EPOCH, OTHERS, Domain
 from .expressions import Column
 from .grid import clipped_steps, joinable, real, rounded, to_steps, whole, whole_key
 from .relations import (
@@ -89,6 +89,12 @@ class Emitter:
         kept = Rows(table, carried, rows.schema)
         return table.select(**{f"code{place}": _numbered(kept, code) for place, code in enumerate(coded.codes)})
 
+    def values(self, relation: Relation, keys: tuple[Key, ...], most: int) -> Value:
+        """Return the query for the different rows of some keys of a public relation, no more than so many."""
+        rows = self.rows(relation)
+        columns = {f"key{place}": key_value(rows, key) for place, key in enumerate(keys)}
+        return rows.table.select(**columns).distinct().limit(most)
+
     def _places(self, keys: tuple[Key, ...]) -> dict[str, Value]:
         """Tables of public texts and their places among them: rows are bounded and grouped faster by the latter."""
         found = {
@@ -157,9 +163,9 @@ class Emitter:
     def _scan(self, table: Table) -> Rows:
         source = self.table(table)
         names = {name: f"c{place}" for place, name in enumerate(table.columns)}
-        columns = {names[name]: self._column(source[name], column.domain) for name, column in table.columns.items()}
+        columns = {names[name]: self.held(source[name], column.domain) for name, column in table.columns.items()}
         if isinstance(table.unit, str):
-            columns[UNIT] = self._unit(source[table.unit])
+            columns[UNIT] = self.unit(source[table.unit])
         made = source.select(**columns)
         if isinstance(table.unit, str):
             made = made.filter(made[UNIT].notnull())
@@ -173,8 +179,15 @@ class Emitter:
         row_id = names[table.row_id] if table.row_id and not isinstance(table.unit, KeyPath) else None
         return Rows(made, names, table.schema, row_id)
 
-    def _column(self, value: Value, domain: Domain) -> Value:
-        """A column as it is read: whatever a row holds, nothing that is computed of it can fail."""
+    def held(self, value: Value, domain: Domain) -> Value:
+        """Return a column as it is asked about: what is not declared may be one value."""
+        value = self.column(value, domain)
+        if not domain.others:
+            return value
+        return ibis.cases((value.isnull(), ibis.null("string")), (value.isin(domain.listed), value), else_=OTHERS)
+
+    def column(self, value: Value, domain: Domain) -> Value:
+        """Return a column as it is read: whatever a row holds, nothing that is computed of it can fail."""
         if domain.float or value.type().is_floating():
             value = value.cast("float64")
             return value.isnan().ifelse(ibis.null("float64"), value)
@@ -186,8 +199,8 @@ class Emitter:
         """A text whose equality is that of its bytes, whatever collation its column has."""
         return self.dialect.text(value if value.type().is_string() else value.cast("string"))
 
-    def _unit(self, value: Value) -> Value:
-        """What names a unit. Who has none is dropped after it is made: else all whose name is no text were one."""
+    def unit(self, value: Value) -> Value:
+        """Return what names a unit; who has none is dropped after it is made, or all whose name is no text were one."""
         return self._text(value) if value.type().is_string() or value.type().is_uuid() else value
 
     def _moment(self, value: Value, kind: str) -> Value:
@@ -199,19 +212,23 @@ class Emitter:
         return self.dialect.local(inside, self.declared.time_zone) if kind == "timestamp" else inside
 
     def _with_unit(self, table: Value, names: Mapping[str, str], path: KeyPath) -> Value:
-        through = table_of(self.declared, path.table)
-        other = self.table(through)
-        keys = {f"there{place}": through.columns[name] for place, (_, name) in enumerate(path.columns)}
-        there = other.select(
-            **{name: self._column(other[column.name], column.domain) for name, column in keys.items()},
-            **{UNIT: self._unit(other[str(through.unit)])},
-        )
-        there = there.filter(there[UNIT].notnull()).distinct()
+        there = self.holders(path)
         on = [
             joinable(table[names[here]]) == joinable(there[f"there{place}"])
             for place, (here, _) in enumerate(path.columns)
         ]
         return table.join(there, on, how="inner").select(*table.columns, UNIT)
+
+    def holders(self, path: KeyPath) -> Value:
+        """Return to which unit each key of a path leads: the key's parts as `there0`, `there1`, ..."""
+        through = table_of(self.declared, path.table)
+        other = self.table(through)
+        keys = {f"there{place}": through.columns[name] for place, (_, name) in enumerate(path.columns)}
+        there = other.select(
+            **{name: self.column(other[column.name], column.domain) for name, column in keys.items()},
+            **{UNIT: self.unit(other[str(through.unit)])},
+        )
+        return there.filter(there[UNIT].notnull()).distinct()
 
     @staticmethod
     def _once(table: Value, key: list[str]) -> Value:
@@ -342,7 +359,7 @@ class Emitter:
                 if not key.value.domain(rows.schema).nulls:
                     rows = replace(rows, table=rows.table.filter(value.notnull()))
                 continue
-            rows = replace(rows, table=rows.table.filter(_listed(value, key, self.dialect)))
+            rows = replace(rows, table=rows.table.filter(is_listed(value, key.known, self.dialect)))
         return rows
 
     # Sums
@@ -415,15 +432,14 @@ def _exchanged(table: Value, name: str, known: Value, old: str, new: str) -> Val
     return joined.select(**{one: joined[new if one == name else one] for one in table.columns})
 
 
-def _listed(value: Value, key: Key, dialect: Dialect) -> Value:
-    """Whether a key is one of its public values."""
-    assert key.known is not None
-    values = tuple(one for one in key.known if one is not None)
+def is_listed(value: Value, known: tuple[Any, ...], dialect: Dialect) -> Value:
+    """Return whether a value is one of those that are public; one that is missing, only if None is listed."""
+    values = tuple(one for one in known if one is not None)
     if len(values) > LONG_LIST:
         found = value.isin(dialect.listed(values, value.type().to_pyarrow())["known"])
     else:
         found = value.isin(values) if values else ibis.literal(False)
-    return found | value.isnull() if None in key.known else found
+    return found | value.isnull() if None in known else found
 
 
 def row_steps(rows: Rows, one: UnitAggregate) -> Value:

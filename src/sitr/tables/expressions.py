@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from .. import _validate
 from ..errors import InvalidArgument
+from ..habits import COLUMN, told_instead
 from .calendar import buckets
 from .domains import FARTHEST, FINE, Domain, Kind, number, power_of_two
 from .limits import Extent, around
@@ -53,6 +54,7 @@ def _found_once(domain: Callable[[Any, Schema], Domain]) -> Callable[[Any, Schem
     return found
 
 
+@told_instead(COLUMN, "a column", "it is a value of each row; numbers over many rows are asked of the table.")
 class Expression:
     """A value of each row; written with operators, as in `(table["age"] >= 18) & table["region"].isin(["north"])`.
 
@@ -244,12 +246,13 @@ class Constant(Expression):
         return repr(self.value) if isinstance(self.value, (str, bool, int, float)) else str(self.value)
 
     def domain(self, schema: Schema) -> Domain:
-        """Of its type; a number is exact."""
+        """Of its type; a number is exact. It is the one value that it can hold."""
         value = self.value
         if (kind := constant_kind(value)) != "number":
-            return Domain(kind)
+            return Domain(kind, categories=(value,) if is_key(value) else None, required=True)
         exact = Domain("number").measure(value)
-        return number(Fraction(1, exact.denominator), exact.numerator, exact.numerator, required=True)
+        found = number(Fraction(1, exact.denominator), exact.numerator, exact.numerator, required=True)
+        return replace(found, categories=(exact.numerator,)) if exact.denominator == 1 else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,7 +322,7 @@ class Comparison(Expression):
             counted = _counted(self.left, left), _counted(self.right, right)
             if self.against() is None:
                 align(*counted)
-        return Domain("boolean")
+        return _truth(left, right)
 
     def against(self) -> tuple[Expression, str, Constant] | None:
         """Return a value, an operator and the constant that it is compared with, if one side is one."""
@@ -355,9 +358,7 @@ class Logic(Expression):
 
     def domain(self, schema: Schema) -> Domain:
         """Of two booleans."""
-        for side in (self.left, self.right):
-            require(side, schema, "boolean")
-        return Domain("boolean")
+        return _truth(*(require(side, schema, "boolean") for side in (self.left, self.right)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,8 +372,7 @@ class Not(Expression):
 
     def domain(self, schema: Schema) -> Domain:
         """Of a boolean."""
-        require(self.value, schema, "boolean")
-        return Domain("boolean")
+        return _truth(require(self.value, schema, "boolean"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,12 +387,12 @@ class In(Expression):
 
     def domain(self, schema: Schema) -> Domain:
         """The list has to be of the value's kind."""
-        kind = self.value.domain(schema).kind
+        inner = self.value.domain(schema)
         for value in self.values:
-            if constant_kind(value) != kind:
-                what = f"{_validate.shown(value)} is not a {kind}, as {self.value} is."
-                raise InvalidArgument(what, do=_instead(kind, Constant(value)))
-        return Domain("boolean")
+            if constant_kind(value) != inner.kind:
+                what = f"{_validate.shown(value)} is not a {inner.kind}, as {self.value} is."
+                raise InvalidArgument(what, do=_instead(inner.kind, Constant(value)))
+        return _truth(inner)
 
     def _extent(self, of: Callable[[Expression], Extent]) -> Extent:
         return around([of(self.value)], nodes=1 + len(self.values) // LISTED)
@@ -410,7 +410,7 @@ class IsNull(Expression):
     def domain(self, schema: Schema) -> Domain:
         """Always true or false."""
         self.value.domain(schema)
-        return Domain("boolean")
+        return _truth()
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,7 +426,7 @@ class Coalesce(Expression):
     def domain(self, schema: Schema) -> Domain:
         """As for `Case`; the other value may be one that no row lacks."""
         left, right = self.value.domain(schema), self.other.domain(schema)
-        return replace(_either(self.value, left, self.other, right), required=right.required)
+        return _either(self.value, left, self.other, right, required=right.required)
 
 
 @dataclass(frozen=True, eq=False)
@@ -443,7 +443,8 @@ class Case(Expression):
     def domain(self, schema: Schema) -> Domain:
         """Numbers on a common grid, or two of one kind."""
         require(self.condition, schema, "boolean")
-        return _either(self.then, self.then.domain(schema), self.other, self.other.domain(schema))
+        then, other = self.then.domain(schema), self.other.domain(schema)
+        return _either(self.then, then, self.other, other, required=then.required and other.required)
 
 
 @dataclass(frozen=True, eq=False)
@@ -633,16 +634,52 @@ def align(one: Domain, other: Domain) -> tuple[Fraction, int, int]:
     return step, *factors
 
 
-def _either(one: Expression, left: Domain, other: Expression, right: Domain) -> Domain:
-    """What one of two expressions holds; the domains come with them, as a chain of cases would double the work."""
+def _truth(*parts: Domain) -> Domain:
+    """What a condition holds: it is missing where one of its parts is, and that is a group of its own then."""
+    required = all(part.required for part in parts)
+    return Domain("boolean", nulls=not required, required=required)
+
+
+def _either(one: Expression, left: Domain, other: Expression, right: Domain, *, required: bool) -> Domain:
+    """What one of two expressions holds; the domains come with them, as a chain of cases would double the work.
+
+    If all that either can be is public, so is all that this can be: then what is missing is a group of its own.
+    """
     if left.kind != right.kind:
         raise InvalidArgument(f"{one} is a {left.kind}, and {other} a {right.kind}.")
+    listed = _listed(left, right)
+    nulls = not required and (listed is not None or left.kind == "boolean")
     if left.kind != "number":
-        return Domain(left.kind)
+        return Domain(left.kind, categories=listed, nulls=nulls, required=required)
     left, right = _counted(one, left), _counted(other, right)
     step, first, second = align(left, right)
     ends = [end * first for end in left.span] + [end * second for end in right.span]
-    return number(step, min(ends), max(ends), required=left.required and right.required)
+    found = number(step, min(ends), max(ends), required=required)
+    return replace(found, categories=listed, nulls=nulls) if step == 1 else found
+
+
+def _listed(left: Domain, right: Domain) -> tuple[Any, ...] | None:
+    """The values of two domains, where those of both are public: numbers by size, others as they come."""
+    if left.categories is None or right.categories is None or left.kind == "boolean":
+        return None
+    values = dict.fromkeys((*left.categories, *right.categories))
+    return tuple(sorted(values)) if left.kind == "number" else tuple(values)
+
+
+def is_key(value: Any) -> bool:
+    """Return whether every engine can hold a value as a key.
+
+    PostgreSQL has no zero in a text, half of a pair is no sign of UTF-8, and what has a time zone is no time here.
+
+    Example:
+        >>> is_key("child"), is_key(10**30)
+        (True, False)
+    """
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+    if isinstance(value, datetime):
+        return value.tzinfo is None
+    return not isinstance(value, int) or abs(value) <= FARTHEST
 
 
 def _values(values: Sequence[Any]) -> tuple[Any, ...]:

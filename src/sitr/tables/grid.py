@@ -47,6 +47,18 @@ def clipped_steps(value: Value, domain: Domain) -> Value:
     return clipped(value, whole(low), whole(high)).cast("int64")
 
 
+def outside(value: Value, domain: Domain) -> Value:
+    """Return whether a value of a column lies beyond its bounds, so that it is clipped."""
+    low, high = domain.span
+    if domain.kind in ("date", "timestamp"):
+        value = since_1970(value, domain.kind)
+    elif domain.float or domain.step != 1:
+        least, most = domain.ends
+        value = value.cast("float64")
+        return (value < real(least)) | (value > real(most))
+    return (value < whole(low)) | (value > whole(high))
+
+
 def since_1970(value: Value, kind: str) -> Value:
     """Return the days of a date, or the seconds of a time, rounded down."""
     if kind == "date":

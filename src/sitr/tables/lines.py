@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ibis
 import numpy
@@ -33,6 +33,20 @@ NO_TEXT = "\ufffd"  # stands where bytes are no UTF-8
 SCHEMA = pyarrow.schema([("line", pyarrow.string())])
 
 
+class LeftOut(NamedTuple):
+    """How many lines of a text file are no records; those that are empty are not counted.
+
+    Attributes:
+        too_long: Those of more than 1 MiB.
+        heads: Those that repeat the first.
+        quotes: Those with a quote that they do not close, as where a cell goes on in the next line.
+    """
+
+    too_long: int
+    heads: int
+    quotes: int
+
+
 @dataclass(frozen=True)
 class Lines:
     """The lines of a text file after the first, as Arrow: an engine reads them as often as it likes.
@@ -42,12 +56,14 @@ class Lines:
 
     Attributes:
         path: Of the file; one that ends in .gz is unpacked while it is read.
+        whole: Whether a cell that is no text stays as it is, to be counted, in place of being empty.
 
     Privacy: two files that differ by a line differ by that line here, and by nothing else. The promise is about the
     unit that a line names; so a record must not have two lines.
     """
 
     path: Path
+    whole: bool = False
 
     @property
     def head(self) -> str:
@@ -67,12 +83,22 @@ class Lines:
         reader = pyarrow.RecordBatchReader.from_batches(SCHEMA, self._batches())
         return reader.__arrow_c_stream__(requested_schema)
 
+    def left_out(self) -> LeftOut:
+        """Count the lines that are no records; the file is read to its end."""
+        head = self.head
+        found = [_left_out(block, head) for block in self._after_head()]
+        return LeftOut(*map(sum, zip(*found, strict=True)))
+
     def _batches(self) -> Iterator[pyarrow.RecordBatch]:
         head = self.head
+        for block in self._after_head():
+            yield pyarrow.record_batch([_records(block, head, whole=self.whole)], schema=SCHEMA)
+
+    def _after_head(self) -> Iterator[bytes]:
+        """What follows the first line, in pieces that end where lines do."""
         with self._opened() as file:
             file.seek(len(_first(file)))
-            for block in _blocks(file):
-                yield pyarrow.record_batch([_records(block, head)], schema=SCHEMA)
+            yield from _blocks(file)
 
     def _opened(self) -> Any:
         return gzip.open(self.path) if self.path.name.lower().endswith(".gz") else self.path.open("rb")
@@ -99,16 +125,22 @@ def names_of(head: str) -> list[str]:
     return [name.strip() for name in next(cells, [])]
 
 
-def columns_of(cells: Value, head: str, table: Table) -> dict[str, Value]:
+def columns_of(cells: Value, head: str, table: Table, *, whole: bool = False) -> dict[str, Value]:
     """Return the declared columns, as texts, of lines that an engine has split at their separators.
 
     Missing is a cell that is empty, and what a line has too few of; what it has too many of is not read. Separators
     between quotes stand as ends of lines until here, and what is no text is empty already.
+
+    Args:
+        cells: Of the lines.
+        head: The first line.
+        table: What is declared.
+        whole: Whether a cell that is too long for its type stays as it is, to be counted, in place of being missing.
     """
     names, separator = names_of(head), separator_of(head)
     there = {name: column for name, column in table.columns.items() if names.count(name) == 1}
     return {
-        name: _cell(cells[names.index(name)], separator, short=column.type != "string")
+        name: _cell(cells[names.index(name)], separator, short=column.type != "string" and not whole)
         for name, column in there.items()
     }
 
@@ -131,12 +163,9 @@ def _blocks(file: Any) -> Iterator[bytes]:
     yield begun
 
 
-def _records(block: bytes, head: str) -> pyarrow.StringArray:
-    """The lines of a block that can be records; what is no UTF-8 in one of them does not reach into the next."""
-    block = block.replace(b"\r", END.encode())
-    plain = block.isascii()  # as most are, and then nothing has to be looked for
-    if not plain:
-        block = block.decode(errors="replace").encode()
+def _records(block: bytes, head: str, *, whole: bool) -> pyarrow.StringArray:
+    """The lines of a block that can be records."""
+    block = _as_text(block)
     lines = _cut(block)
     length = pyarrow.compute.binary_length(lines)
     fits = pyarrow.compute.and_(pyarrow.compute.greater(length, 0), pyarrow.compute.less_equal(length, LONGEST_LINE))
@@ -145,7 +174,30 @@ def _records(block: bytes, head: str) -> pyarrow.StringArray:
     lines = lines.filter(fits)
     separator = separator_of(head)
     lines = _quoted(lines, separator) if QUOTE.encode() in block else lines
-    return lines if plain or NO_TEXT.encode() not in block else _texts(lines, separator)
+    blank = not whole and not block.isascii() and NO_TEXT.encode() in block
+    return _texts(lines, separator) if blank else lines
+
+
+def _left_out(block: bytes, head: str) -> LeftOut:
+    """How many lines of a block `_records` leaves out, each for the first reason that holds."""
+    compute = pyarrow.compute
+    lines = _cut(_as_text(block))
+    too_long = compute.greater(compute.binary_length(lines), LONGEST_LINE)
+    there = lines.filter(compute.and_not(compute.greater(compute.binary_length(lines), 0), too_long))
+    heads = compute.equal(there, head)
+    quotes = compute.count_substring(there.filter(compute.invert(heads)), QUOTE)
+    return LeftOut(_times(too_long), _times(heads), _times(compute.bit_wise_and(quotes, 1)))
+
+
+def _times(found: Any) -> int:
+    """How many are true, or 1."""
+    return pyarrow.compute.sum(found).as_py() or 0
+
+
+def _as_text(block: bytes) -> bytes:
+    """A block in UTF-8, with one kind of line ends; what is none in one line does not reach into the next."""
+    block = block.replace(b"\r", END.encode())
+    return block if block.isascii() else block.decode(errors="replace").encode()  # most are, and need no look
 
 
 def _cut(block: bytes) -> pyarrow.StringArray:

@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from .domains import EPOCH, Domain
+from .domains import EPOCH, OTHERS, Domain
 from .expressions import (
     EXACT,
     Arithmetic,
@@ -64,8 +64,7 @@ class Reference:
     def value(self, one: Expression, row: Row) -> Any:
         """Return an expression as an engine holds it: numbers that were computed as exact fractions."""
         if isinstance(one, Column):
-            found = row[one.name]
-            return None if isinstance(found, float) and math.isnan(found) else found
+            return self._held(row[one.name], self.schema[one.name])
         if isinstance(one, Constant):
             return self._constant(one)
         if isinstance(one, Comparison):
@@ -102,6 +101,13 @@ class Reference:
         if found is None or domain.steps:
             return None if found is None else Fraction(found)
         return on_grid(found, domain, steps_of(domain))
+
+    @staticmethod
+    def _held(found: Any, domain: Domain) -> Any:
+        """A cell as it is asked about."""
+        if found is None or (isinstance(found, float) and math.isnan(found)):
+            return None
+        return OTHERS if domain.others and found not in domain.listed else found
 
     def _constant(self, one: Constant) -> Any:
         return one.domain({}).ends[0] if one.domain({}).kind == "number" else one.value

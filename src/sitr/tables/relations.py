@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
@@ -365,6 +365,40 @@ def one_row_per_unit(relation: Relation) -> bool:
     """Whether units have one row each, since their rows were added up."""
     found = per_unit_within(relation)
     return found is not None and not found.keys
+
+
+class Origin(NamedTuple):
+    """Where the values of a column come from: the public side of a join, and the column there."""
+
+    join: Join
+    column: str
+
+
+def public_origin(name: str, relation: Relation, declared: Declaration) -> Origin | None:
+    """Return the public table whose values are all that a column can hold; None where there may be others.
+
+    A column of the private side that has to be equal to a public one holds no other values either.
+    """
+    if isinstance(relation, Select):
+        return public_origin(dict(relation.columns)[name], relation.source, declared)
+    if isinstance(relation, Derive) and name in (made := dict(relation.columns)):
+        value = made[name]
+        return public_origin(value.name, relation.source, declared) if isinstance(value, Column) else None
+    if isinstance(relation, PerUnit) and name not in relation.keys:
+        return None
+    if isinstance(relation, (Filter, Derive, PerUnit)):
+        return public_origin(name, relation.source, declared)
+    return _origin_in_join(name, relation, declared) if isinstance(relation, Join) else None
+
+
+def _origin_in_join(name: str, join: Join, declared: Declaration) -> Origin | None:
+    public, of_left = is_public(join.right, declared), name in join.left.schema(declared)
+    if public and not of_left:
+        return Origin(join, name)
+    equal = [other for one, other in join.on if one == name and of_left]
+    if public and equal and not join.keep:
+        return Origin(join, equal[0])
+    return public_origin(name, join.left if of_left else join.right, declared)
 
 
 def _unit_name(relation: Relation, declared: Declaration) -> str | None:

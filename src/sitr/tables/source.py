@@ -26,9 +26,11 @@ from .draft import declared_type
 from .emitter import PRIME, Emitter
 from .files import Held
 from .job import TICK, Job, by_ctrl_c
+from .lines import Lines
 from .origins import Seen, another_source, check_origins
+from .relations import Relation, is_public
 from .statement import Statement, check_library, stated
-from .tally import Tally
+from .tally import Key, Tally, rows_of
 
 KEPT = 8  # queries
 log = logging.getLogger(__name__)
@@ -100,6 +102,14 @@ class Source(Dialect, ABC):
 
         Unlike an origin it lasts: rows may be added, and a file or a table may be written anew under its name.
         """
+
+    def lines(self, table: Table) -> Lines | None:
+        """Return the text file behind a declared table, if there is one that can be read from here."""
+        return None
+
+    def cells(self, table: Table) -> Value | None:
+        """Return the cells of that file under the declared columns, as texts, before anything is made of them."""
+        return None
 
     @property
     @abstractmethod
@@ -234,17 +244,17 @@ class Source(Dialect, ABC):
             InvalidDeclaration: A table that it reads is not the one that was opened.
         """
         self._connected()
-        self._check_sources(tally)
+        self._check_sources(tally.relation)
         statement = self.statement(self._written(tally, _key(1) if self._by_row_id else None))
         self.guarded(lambda: self.fetch(statement.on_empty_tables))
 
-    def _check_sources(self, tally: Tally | Coded) -> None:
-        """Look up again what a tally reads: a name may have been given to another file, or to another table, since.
+    def _check_sources(self, relation: Relation) -> None:
+        """Look up again what a relation reads: a name may have been given to another file, or to another table, since.
 
         Privacy: budgets and units were compared by what was read when the database was opened (0018).
         """
         with self._turn:
-            for table in self._read_by(tally):
+            for table in self._read_by(relation):
                 before, now = self._seen[table.name], self._seen_now(table)
                 if now is None or now.itself != before.itself:
                     raise another_source(table)
@@ -252,9 +262,9 @@ class Source(Dialect, ABC):
                     check_origins(self.declared.tables, {**self._seen, table.name: now})
                 self._seen[table.name] = now
 
-    def _read_by(self, tally: Tally | Coded) -> list[Table]:
-        """The tables of a tally that are open already, and those through which they find their units."""
-        tables = [self.declared.tables[name] for name in tally.relation.tables()]
+    def _read_by(self, relation: Relation) -> list[Table]:
+        """The tables of a relation that are open already, and those through which they find their units."""
+        tables = [self.declared.tables[name] for name in relation.tables()]
         names = {table.name for table in tables} | {
             table.unit.table for table in tables if isinstance(table.unit, KeyPath)
         }
@@ -279,6 +289,20 @@ class Source(Dialect, ABC):
         """
         key, seed = self._chosen_by(unsafe_key)
         return self.answered(lambda: self._written(tally, key), seed)
+
+    def public_values(self, relation: Relation, keys: tuple[Key, ...], most: int) -> list[tuple[Any, ...]]:
+        """Return what keys are in the rows of a public relation, each once and no more than so many, in any order.
+
+        Raises:
+            EngineFailed: The engine did not answer.
+            InvalidDeclaration: A table that it reads is not the one that was opened.
+            NotAllowed: It reads a private table.
+        """
+        if not is_public(relation, self.declared):
+            raise NotAllowed("the rows of a private table are not listed.", do="ask for counts.")
+        self._connected()
+        self._check_sources(relation)
+        return rows_of(self.answered(lambda: self._emitter(None).values(relation, keys, most)), len(keys))
 
     def count(self, coded: Coded, crosstab: Crosstab, *, unsafe_key: int | None = None) -> list[Integers]:
         """Count numbered rows exactly, in one pass over them, in several tables at once.

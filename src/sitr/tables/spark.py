@@ -118,6 +118,21 @@ class Spark(Source):
             head = None if is_parquet(table.source) else Lines(path).head
         return self._view(frame) if is_parquet(table.source) else self._lines(frame, table, head)
 
+    def lines(self, table: Table) -> Lines | None:
+        """The file, unless it is Parquet, or elsewhere."""
+        if not is_file(table.source) or is_parquet(table.source) or _is_far(table):
+            return None
+        return Lines(self._path(table))
+
+    def cells(self, table: Table) -> Value | None:
+        """Of a reading of its own, by which nothing else is asked."""
+        lines = self.lines(table)
+        if lines is None:
+            return None
+        text, head = self._read(table.source, *map(_no_pattern, self._files(table))), lines.head
+        split = self._view(_split(text.where(text["value"] != head), separator_of(head), whole=True))
+        return split.select(**columns_of(split["cells"], head, table, whole=True))
+
     def _path(self, table: Table) -> Path:
         return self.declared.folder.resolve() / table.source
 
@@ -354,7 +369,7 @@ def _described(rows: list[Any]) -> dict[str, str]:
     return dict(pairs[pairs.index((DETAILS, "")) :]) if (DETAILS, "") in pairs else {}
 
 
-def _split(text: Any, separator: str) -> Any:
+def _split(text: Any, separator: str, *, whole: bool = False) -> Any:
     """The cells of lines that can be records, as `lines` has them; a separator between quotes is an end of line."""
     from pyspark.sql import functions as of
 
@@ -368,7 +383,7 @@ def _split(text: Any, separator: str) -> Any:
     quoted = of.array_join(of.transform(of.split(line, QUOTE), kept), QUOTE)
     cells = of.split(of.when(line.contains(QUOTE), quoted).otherwise(line), re.escape(separator))
     texts = of.transform(cells, lambda cell: of.when(cell.contains(NO_TEXT), "").otherwise(cell))
-    cells = of.when(line.contains(NO_TEXT), texts).otherwise(cells)
+    cells = cells if whole else of.when(line.contains(NO_TEXT), texts).otherwise(cells)
     records = text.where((length > 0) & (length <= LONGEST_LINE) & (quotes % 2 == 0))
     # One row for each: Spark moves no condition or column past this, and would else split the line anew for each use.
     return records.select(of.explode(of.array(cells)).alias("cells"))

@@ -123,3 +123,15 @@ class Tally:
     units: bool = False
     cells: str | None = None
     distinct: Expression | None = None
+
+
+def rows_of(table: Any, keys: int) -> list[tuple[Any, ...]]:
+    """Return the keys in each row of a result, as Python holds them."""
+    columns = [key_cells(table, place) for place in range(keys)]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def key_cells(table: Any, place: int) -> list[Any]:
+    """Return one key of all rows of a result, as Python holds it."""
+    cells = table.column(f"key{place}").to_pylist()
+    return [cell.to_pydatetime() if hasattr(cell, "to_pydatetime") else cell for cell in cells]

@@ -13,7 +13,8 @@ from sitr.accounting import PureDP
 from sitr.errors import NotAllowed
 from sitr.query.answer import Additive, Answer
 from sitr.query.half_widths import half_width
-from sitr.query.sql.postprocessing import Order, Output, Shape, evaluate, kind_of, taken
+from sitr.query.rows import taken
+from sitr.query.sql.postprocessing import Order, Output, Shape, evaluate, kind_of
 from sitr.tables.expressions import Case, Coalesce, Column, Constant, Expression, Logic
 
 NOISE = Additive((1.0,), 2.0, "laplace", True)

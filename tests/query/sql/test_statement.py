@@ -273,7 +273,7 @@ def test_options_and_arguments_name_one_price(db: Database) -> None:
     assert question.explain().target.epsilon == 5.0
     assert question.explain(epsilon=5.0).target.delta == 1e-9
     for wrong in ({"epsilon": 1.0}, {"rho": 1.0}, {"delta": 1e-6}):
-        with pytest.raises(InvalidArgument, match="one price"):
+        with pytest.raises(InvalidArgument, match="but the query itself says"):
             question.release(**wrong)
     with pytest.raises(InvalidArgument):
         question.explain(error=1.0)

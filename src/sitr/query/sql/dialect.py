@@ -208,7 +208,7 @@ def _cut(found: list[Token]) -> tuple[list[Token], Options]:
             if depth or options is not None:
                 raise NotAllowed(
                     "WITH DIFFERENTIAL_PRIVACY in a subquery, or twice.",
-                    why="one release has one price.",
+                    why="it says what the whole release may cost.",
                     do="say it once, in the outermost SELECT.",
                 )
             end = _end(found, place + 3)

@@ -25,6 +25,7 @@ from ...tables.expressions import (
     Part,
     Truncated,
 )
+from ...tables.moments import date_of, time_of
 from .dialect import number
 from .names import Scope
 from .refusals import only, refused
@@ -309,21 +310,14 @@ READERS: dict[type[exp.Expr], Callable[[Values, Any], Expression]] = {
 
 
 def _date(text: str) -> date:
-    try:
-        if len(text) == 10:
-            return date.fromisoformat(text)
-    except ValueError:
-        pass
+    if (found := date_of(text)) is not None:
+        return found
     raise NotAllowed(f"{_validate.shown(text)} is no date.", do=f"{LITERALS['DATE']}.")
 
 
 def _time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            return moment
-    except ValueError:
-        pass
+    if (found := time_of(text)) is not None:
+        return found
     raise NotAllowed(
         f"{_validate.shown(text)} is no time.",
         why="times are those of the declared time zone, and are written without one.",

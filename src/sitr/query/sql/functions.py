@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from ...errors import InvalidArgument, NotAllowed
+from ...tables.domains import SAID
 from ...tables.expressions import Case, Column, Constant, Expression
 from .. import aggregates
 from ..aggregates import Aggregate
@@ -225,7 +226,7 @@ def _number(name: str, node: exp.Expr, values: Values, more: str = "") -> Expres
     instead = f"COUNT(DISTINCT {text}), or GROUP BY it."
     if kind == "boolean":
         instead = f"count what is true as 1: {name}(CASE WHEN {text} THEN 1 ELSE 0 END{more})."
-    raise InvalidArgument(f"{name}: {text} is a {kind}, and no number.", do=instead)
+    raise InvalidArgument(f"{name}: {text} is {SAID[kind]}, not a number.", do=instead)
 
 
 def _value(name: str, node: exp.Expr, values: Values) -> Expression:

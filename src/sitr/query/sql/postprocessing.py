@@ -28,8 +28,8 @@ from ...tables.expressions import (
 )
 from ..answer import Additive, Answer
 from ..half_widths import half_width
+from ..rows import CHOSEN, in_order, taken
 
-CHOSEN = "Rows were chosen by their noisy values: an interval of a chosen row misses more often than 5 times in 100."
 NO_INTERVAL = "{names}: no interval is stated, since the column is no sum of released ones."
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: a == b,
@@ -86,7 +86,9 @@ class Shape:
         made = answer if rows == list(range(len(answer))) else taken(answer, rows)
         made, bare = _with_outputs(made, self.outputs)
         notes = [NO_INTERVAL.format(names=", ".join(bare))] if bare else []
-        return replace(made, notes=(*made.notes, *self.notes, *notes, *([CHOSEN] if self._chooses(answer) else [])))
+        notes += [CHOSEN] if self._chooses(answer) else []
+        ranked = any(order.value.columns() & answer.raw.keys() for order in self.order)
+        return replace(made, notes=(*made.notes, *self.notes, *notes), ranked=ranked)
 
     def _rows(self, answer: Answer) -> list[int]:
         tables = [{name: column[at] for name, column in answer.value.items()} for at in range(len(answer))]
@@ -94,7 +96,8 @@ class Shape:
         if self.having is not None:
             rows = [at for at in rows if evaluate(self.having, tables[at]) is True]
         for order in reversed(self.order):
-            rows = _sorted(rows, [evaluate(order.value, row) for row in tables], order)
+            values = [evaluate(order.value, row) for row in tables]
+            rows = in_order(rows, values, descending=order.descending, nulls_first=order.nulls_first)
         return rows[self.offset :][: self.limit]
 
     def _chooses(self, answer: Answer) -> bool:
@@ -108,32 +111,6 @@ class Shape:
         plain = tuple(one.name for one in self.outputs if isinstance(one.value, Column) and one.value.name == one.name)
         whole = self.having is None and not self.order and self.limit is None and not self.offset
         return whole and plain == (*keys, *aggregates) and len(plain) == len(self.outputs)
-
-
-def taken(answer: Answer, rows: list[int]) -> Answer:
-    """Return some rows of an answer, in this order."""
-
-    def chosen(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
-        return {name: [column[at] for at in rows] for name, column in columns.items()}
-
-    return replace(
-        answer,
-        value=chosen(answer.value),
-        error95=chosen(answer.error95),
-        raw=chosen(answer.raw),
-        low=chosen(answer.low),
-        high=chosen(answer.high),
-    )
-
-
-def _sorted(rows: list[int], values: list[Any], order: Order) -> list[int]:
-    there = [at for at in rows if values[at] is not None]
-    missing = [at for at in rows if values[at] is None]
-    try:
-        there.sort(key=lambda at: values[at], reverse=order.descending)
-    except TypeError:  # a date and a time, say
-        there.sort(key=lambda at: str(values[at]), reverse=order.descending)
-    return missing + there if order.nulls_first else there + missing
 
 
 # Columns
