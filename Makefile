@@ -4,9 +4,11 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+FAST ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
+NEAREST = $(if $(FAST),$$($(BIN)/python tests/nearest.py))
 BENCH_VENV := .venv-bench-$(ROOM)
 PIP_ARGS := install -qq --disable-pip-version-check -c constraints.txt
 
@@ -32,11 +34,11 @@ demo: $(VENV)/$(READY) ## ask a small clinic, train a model, then tell how priva
 
 # A book syncs every step to the disk, and most of its tests wait for that. No test cuts the power, so they write to a
 # folder in memory where there is room for it.
-test: $(VENV)/$(READY) ## run all tests and doctests (PYTEST_ARGS="-k bracket" to choose)
+test: $(VENV)/$(READY) ## run all tests and doctests (PYTEST_ARGS="-k bracket" to choose, FAST=1 for those near a change)
 	@room=$$(df -Pk /dev/shm 2>/dev/null | awk 'END {print $$4 + 0}'); \
 	  test "$$room" -gt 2000000 && test -w /dev/shm && memory=/dev/shm; \
 	  folder=$$(mktemp -d "$${TMPDIR:-$${memory:-/tmp}}/sitr-tests-XXXXXX") && trap 'rm -rf "$$folder"' EXIT && \
-	  TMPDIR="$$folder" $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist loadgroup $(PYTEST_ARGS)
+	  TMPDIR="$$folder" $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist loadgroup $(NEAREST) $(PYTEST_ARGS)
 
 check: $(VENV)/$(READY) ## ruff, mypy and import-linter
 	@$(BIN)/ruff check .

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "beside"
 SLOWER = 1.1  # times the earlier one, above which a job is worse
 ENOUGH = 1.0  # seconds for the repetitions of one call
+MOST_CALLS = 30
 
 Times = Iterator[tuple[str, float]]
 
@@ -30,11 +31,11 @@ Times = Iterator[tuple[str, float]]
 
 
 def repeated(call: Callable[[], object]) -> float:
-    """The median of a few calls after the first, each of which does all of its work."""
+    """The median of calls after the first, each of which does all of its work; of many, where they are short."""
     from accounting import forget
 
     times: list[float] = []
-    while len(times) < 2 or (len(times) < 8 and sum(times) < ENOUGH):
+    while len(times) < 2 or (len(times) < MOST_CALLS and sum(times) < ENOUGH):
         forget()
         began = time.perf_counter()
         call()

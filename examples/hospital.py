@@ -226,7 +226,7 @@ def draw(rates: Answer) -> Any:
     """Return the picture: rates with their intervals."""
     from matplotlib.figure import Figure
 
-    from sitr.report.figures import BLUE
+    from sitr.pictures import BLUE
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.subplots()
@@ -251,7 +251,7 @@ def main(data: str | Path, folder: str | Path) -> list[str]:
     """Ask, print, and leave declaration, ledger and picture in a folder; return the findings."""
     from matplotlib import rc_context
 
-    from sitr.report.figures import METADATA, STYLE
+    from sitr.pictures import METADATA, STYLE
 
     target = Path(folder)
     with open_hospital(Path(data), target) as hospital:

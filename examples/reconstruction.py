@@ -112,7 +112,7 @@ def draw(found: list[Outcome], people: int) -> Any:
     """Return the picture: what was recovered against the noise, and against what the accountant says it cost."""
     from matplotlib.figure import Figure
 
-    from sitr.report.figures import BLUE, GREY, VERMILION
+    from sitr.pictures import BLUE, GREY, VERMILION
 
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     figure.suptitle("The Fundamental Law: too many answers, too accurate", x=0.01, horizontalalignment="left")
@@ -143,7 +143,7 @@ def main(folder: str) -> None:
     """Attack, print the table, and leave the picture in a folder."""
     from matplotlib import rc_context
 
-    from sitr.report.figures import METADATA, STYLE
+    from sitr.pictures import METADATA, STYLE
 
     found = outcomes()
     print(table(found))

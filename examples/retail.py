@@ -183,7 +183,7 @@ def draw(months: Answer) -> Any:
     """Return the picture: revenue with its intervals."""
     from matplotlib.figure import Figure
 
-    from sitr.report.figures import BLUE, GREY
+    from sitr.pictures import BLUE, GREY
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.subplots()
@@ -211,7 +211,7 @@ def main(data: str | Path, folder: str | Path) -> list[str]:
     """Ask, print, and leave declaration, ledger and picture in a folder; return the findings."""
     from matplotlib import rc_context
 
-    from sitr.report.figures import METADATA, STYLE
+    from sitr.pictures import METADATA, STYLE
 
     target = Path(folder)
     with open_shop(Path(data), target) as shop:
