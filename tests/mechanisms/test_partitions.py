@@ -93,6 +93,31 @@ def test_a_person_who_moves_changes_two_groups(noise):
         keeps_its_promise(select_partitions(epsilon=0.5, delta=0.025).event, old, new, (0.0, 0.5, 1.0))
 
 
+@pytest.mark.parametrize(("people", "groups"), [(2, 1), (3, 3), (5, 2)])
+def test_people_who_act_as_one_have_no_promise_that_is_not_kept(people, groups):
+    """They are seen in a group of their own far more often than all of them one by one."""
+    drawn = select_partitions(epsilon=1.0, delta=1e-3, max_groups_per_unit=groups, noise="laplace")
+    keeps_its_promise(drawn.event.group(people), group_law(drawn, people), group_law(drawn, 0))
+    mechanism = select_partitions(epsilon=1.0, delta=1e-3, max_groups_per_unit=groups, noise="gaussian")
+    alone, together = (1 - group_law(mechanism, count)[None] for count in (1, people))
+    assert together > 1.2 * people * alone
+    with pytest.raises(NoSuchGuarantee):
+        mechanism.event.group(people)
+
+
+@pytest.mark.parametrize(("delta", "groups"), [(1e-305, 1), (1e-300, 512), (1e-323, 2)])
+def test_a_delta_that_gaussian_noise_is_not_held_to(delta, groups):
+    assert select_partitions(epsilon=1.0, delta=delta, max_groups_per_unit=groups).noise == "laplace"
+    with pytest.raises(InvalidArgument):
+        select_partitions(epsilon=1.0, delta=delta, max_groups_per_unit=groups, noise="gaussian")
+
+
+@pytest.mark.parametrize("gate", [NormalGate(LEAST_SIGMA, 40), NormalGate(3e5, 10**8)], ids=repr)
+def test_the_least_noise_and_the_rarest_pass_have_an_event(gate):
+    event = gate.event("add_remove")
+    assert 0 < gate.delta <= event.infinite_mass < 1
+
+
 @pytest.mark.parametrize("groups", [1, 2, 7])
 def test_the_event_is_tight_and_within_what_was_asked(groups):
     mechanism = select_partitions(epsilon=1.0, delta=1e-3, max_groups_per_unit=groups, noise="laplace")

@@ -23,7 +23,7 @@ from .losses.gaussian import GaussianLoss
 from .losses.law import FAINT, UNIT, LaterPair, Pair, before_sampling
 from .losses.pairs import two_point_pair
 from .losses.rounding import rounded_up
-from .losses.sampled_curve import SampledCurve, log_ratio
+from .losses.sampled_curve import SampledCurve, log_ratio, log_ratio_error
 from .losses.sampled_discrete import SampledDiscreteLoss
 from .parts import Parts
 from .renyi import Claim, bad_outcome_bound, implied_pair
@@ -271,15 +271,16 @@ class Orders:
             return Found(0.0, 0.0, "sampling")
         limit = None if purse.limit is None else before_sampling(purse.limit, q)
         most = inside.searched_epsilon(Total(delta / q * (1 - UNITS)), Purse(purse.left, limit, whole=purse))
-        return Found(0.0, log_ratio(most.upper, q) * (1 + UNITS), most.method)
+        return Found(0.0, log_ratio(most.upper, q) + log_ratio_error(most.upper, q), most.method)
 
     def _sampled_epsilon(self, inside: Orders, q: float, delta: Total, purse: Purse) -> Found[float]:
         if delta >= q:
             return Found(0.0, 0.0, "sampling")
         most = inside._epsilon(Total(delta / q * (1 - UNITS)), Purse(purse.left / 2, whole=purse))
         least = inside._epsilon(Total(min(delta / q * (1 + UNITS), ALMOST)), purse)
-        lower, upper = (log_ratio(found, q) for found in (least.lower, most.upper))
-        return Found(lower * (1 - UNITS), upper * (1 + UNITS), most.method)
+        lower = log_ratio(least.lower, q) - log_ratio_error(least.lower, q)
+        upper = log_ratio(most.upper, q) + log_ratio_error(most.upper, q)
+        return Found(max(lower, 0.0), upper, most.method)
 
     def _sampled_delta(self, inside: Orders, q: float, epsilon: float, purse: Purse) -> Found[Total]:
         inner = before_sampling(epsilon, q)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from ..accounting import ApproximateDP, Event, Gaussian
+from ..accounting import ApproximateDP, Event, Gaussian, ZeroConcentrated
 from ..accounting.notions import LEAST_VARIANCE, discrete_gdp
+from ..errors import InvalidArgument
 from ..units import Adjacency
 from .additive import above, in_range
 from .randomness import Source
@@ -25,7 +26,7 @@ Kind = Literal["laplace", "gaussian"]
 Floats = NDArray[np.float64]
 ROUNDED = 2.0**-30  # far more than what a sum of up to 2^22 floats loses
 TABLED = 1e5  # standard deviations of discrete noise from which on the normal law has its tails, to a part in 10^9
-LEAST_SIGMA = math.sqrt(LEAST_VARIANCE)
+LEAST_SIGMA = math.nextafter(math.sqrt(LEAST_VARIANCE), 2)  # so that its square is no less
 LEAST = 2.0**-1000  # a probability that is nothing in floats is taken for this
 FAR = 16  # standard deviations beyond a threshold that are tabled
 
@@ -100,9 +101,10 @@ class NormalGate:
 
     Privacy: neighbours whose distances differ by at most 1, and for which what is released is the same or private by
     itself, are told apart no better than by the noise: a discrete Gaussian moved by 1, since what is made of it is
-    post-processing; and that passes for continuous noise, but for a mass η near 1e-25 (THEORY 3.5). All others have
-    distance 0, and pass with probability δ = P(X ≥ threshold) only: a black box that is (0,δ)-DP. Which of the two it
-    is, nobody has to know: both in one event dominate either (THEORY 2.5).
+    post-processing; and that passes for continuous noise, but for a mass η of at most 1e-19 (THEORY 3.5). All others
+    have distance 0, and pass with probability δ = P(X ≥ threshold) only, which is (0,δ)-DP. Which of the two it is,
+    nobody has to know: both in one event dominate either (THEORY 2.5). That is said of neighbours alone: a group of s
+    passes with probability P(X ≥ threshold - s + 1), far more than s times δ, so the event has no group property.
     """
 
     sigma: float
@@ -118,6 +120,11 @@ class NormalGate:
     def of(cls, sigma: float, delta: float) -> NormalGate:
         """Return the gate with the least threshold that lets a distance of 0 pass with probability at most delta."""
         in_range(sigma, LEAST_SIGMA, LARGEST_SIGMA)
+        if delta < LEAST:
+            raise InvalidArgument(
+                f"delta={delta:.3g} is smaller than any probability that Gaussian noise is held to.",
+                do='take noise="laplace".',
+            )
         threshold = max(math.floor(-sigma * float(ndtri(min(delta, 0.5)))) - 2, 1)
         while cls(sigma, threshold).delta > delta:
             threshold += 1
@@ -132,7 +139,7 @@ class NormalGate:
         """
         count = math.ceil(FAR * self.sigma) + 2
         if count > 2**22:  # then the terms fall slowly, and lie under the density from one before on
-            return float(ndtr(-(self.threshold - 1) / self.sigma)) * (1 + ROUNDED)
+            return max(float(ndtr(-(self.threshold - 1) / self.sigma)) * (1 + ROUNDED), LEAST)
         places = self.threshold + np.arange(count, dtype=np.float64)
         terms = np.exp(-0.5 * (places / self.sigma) ** 2)
         share = float(terms.sum()) / (math.sqrt(2 * math.pi) * self.sigma) * (1 + ROUNDED)
@@ -142,7 +149,8 @@ class NormalGate:
         """Return what one distance through the gate costs."""
         mu, eta = discrete_gdp(self.sigma, 1)
         noise = Gaussian(math.nextafter(1 / mu, 0), adjacency=adjacency)
-        return noise + ApproximateDP(0.0, math.nextafter(self.delta + eta, 1), adjacency=adjacency)
+        failing = math.nextafter(self.delta + eta, 1)
+        return noise + ZeroConcentrated(0.0, delta=failing, adjacency=adjacency)
 
     def noisy(self, distances: Integers, source: Source | None) -> Integers:
         """Return the distances with noise; what reaches the threshold passes."""

@@ -5,17 +5,27 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sitr.accounting.losses import pairs
 from sitr.accounting.losses.interval import IntervalLoss
 from sitr.accounting.losses.law import Pair
 from sitr.accounting.losses.rounding import sampled_above
-from sitr.accounting.losses.sampled_curve import SampledCurve, panels
+from sitr.accounting.losses.sampled_curve import SampledCurve, log_ratio, log_ratio_error, panels
 from tests.accounting.helpers import discrete_laplace_outcomes, law, logs, response_outcomes
 
 LAPLACE, EXPONENTIAL = IntervalLoss.laplace, IntervalLoss.exponential
+
+
+@law(300)
+@given(logs(1e-300, 3000.0), logs(1e-307, 1.0).filter(lambda q: q < 1))
+@example(720.0, 1e-300)  # two large numbers whose difference is small: an end was off by 18 units
+@example(707.0, 1.1e-307)
+def test_what_a_sample_makes_of_a_loss_is_within_its_error(loss, q):
+    with mpmath.workdps(1500):
+        truth = mpmath.log1p(mpmath.mpf(q) * mpmath.expm1(mpmath.mpf(loss)))
+        assert abs(mpmath.mpf(log_ratio(loss, q)) - truth) <= log_ratio_error(loss, q) + mpmath.mpf(2) ** -1074
 
 
 def parameters(loss):

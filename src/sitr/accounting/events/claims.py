@@ -122,7 +122,7 @@ class ZeroConcentrated(Event):
     """(ξ,ρ)-zero-concentrated DP: D_α ≤ ξ + ρα for all α > 1, outside an event of mass `delta` (THEORY 1.4).
 
     Privacy: the upper end holds for every such mechanism, by the best order (THEORY 3.2); the lower end is Gaussian
-    noise, which is one.
+    noise, which is one. With ρ = ξ = 0 it is (0,δ)-DP of neighbours alone: where δ > 0 nothing is claimed of groups.
 
     Example:
         >>> round(float(ZeroConcentrated(rho=0.5).epsilon(delta=1e-6)), 4)
@@ -143,7 +143,9 @@ class ZeroConcentrated(Event):
         )
         self.__post_init__()
 
-    def _describe(self) -> Claim:
+    def _describe(self) -> Pair | Claim:
+        if not self.rho and not self.xi and self.at_delta:
+            return pairs.failure_pair(self.at_delta)
         return zcdp_claim(self.rho, self.xi, self.at_delta)
 
 

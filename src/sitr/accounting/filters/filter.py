@@ -57,7 +57,7 @@ class Filter(ABC):
         self._remembered: dict[Event, Units] = {}  # limits never change, so what an event costs does not either
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_remembered": {}}  # another version of sitr may work costs out more closely
+        return {**vars(self), "_remembered": {}}  # another version of sitr may read it, with other costs
 
     @property
     @abstractmethod
@@ -155,7 +155,7 @@ class Filter(ABC):
             0.5
         """
         other = copy.copy(self)
-        other.used = used
+        other.used, other._remembered = used, self._remembered
         return other
 
     @abstractmethod

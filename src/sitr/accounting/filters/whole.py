@@ -137,7 +137,8 @@ def _point(event: Event, epsilon: float, delta: float) -> tuple[float, float]:
             break
     if 0 < found / epsilon < share:
         found, at = point(found / epsilon)
-    elif found / epsilon > JUMP * share:  # ε falls steeply somewhere above, as where δ reaches the rate of a sample
+    elif share < 1 and found / epsilon > JUMP * share:
+        # ε falls steeply somewhere above, as where δ reaches the rate of a sample.
         least, most = share, 1.0
         for _ in range(HALVINGS):
             share = math.sqrt(least * most)

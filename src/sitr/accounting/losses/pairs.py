@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from ...errors import NoSuchGuarantee
 from .atoms import Atoms, hull, pair_of, response, two_point
 from .gaussian import DiscreteGaussianLoss, GaussianLoss
 from .interval import BoundedRange, IntervalLoss
@@ -153,6 +154,20 @@ def k_ary_pair(p: float, k: int) -> Pair:
 def two_point_pair(epsilon: float, delta: float) -> Pair:
     """A black box that is (ε,δ)-DP (THEORY 2.6)."""
     return two_point(epsilon, delta)
+
+
+@lru_cache(maxsize=256)
+def failure_pair(mass: float) -> Pair:
+    """(0,δ)-DP of neighbours, where nothing is known of groups: no mechanism of its own is claimed to be there."""
+
+    def grown(size: int) -> Pair:
+        raise NoSuchGuarantee(
+            "no group property is known for this claim.",
+            why="that neighbours are told apart with a small probability does not say what happens two steps away.",
+            do="describe the mechanism itself, or give the claim for the group.",
+        )
+
+    return replace(two_point(0.0, mass), grown=grown)
 
 
 @lru_cache(maxsize=256)

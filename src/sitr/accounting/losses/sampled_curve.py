@@ -14,7 +14,7 @@ import numpy as np
 
 from .atoms import Atoms
 from .interval import IntervalLoss
-from .law import Complexes, Floats, Loss, Pair, log_sum_exp, mean_excess, share_of
+from .law import UNIT, Complexes, Floats, Loss, Pair, log_sum_exp, mean_excess, share_of
 from .rounding import ROUNDED, added_above, sampled_above
 
 PANELS = 256  # of a rule at most; where they are not enough, the law is cut into cells
@@ -151,6 +151,12 @@ def log_ratio(loss: float, q: float) -> float:
         return float(np.logaddexp(math.log1p(-q), loss + math.log(q)))
     excess = q * math.expm1(loss)
     return math.log1p(excess) if excess >= -0.5 else math.log(1 - q + q * math.exp(loss))
+
+
+def log_ratio_error(loss: float, q: float) -> float:
+    """Bound what rounding makes of `log_ratio`: of a large loss and a rare sample a small difference may be left."""
+    size = loss - math.log(q) if FARTHEST < loss < math.inf else 0.0
+    return 8 * UNIT * log_ratio(loss, q) + 2 * UNIT * size
 
 
 def log_ratios(losses: Floats, q: float) -> Floats:
