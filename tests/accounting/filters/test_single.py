@@ -662,6 +662,14 @@ def test_limits_on_mu_are_those_whose_promise_is_a_gaussian_that_can_be_stated()
             GDPFilter(beyond)
 
 
+def test_what_holds_but_for_a_small_mass_promises_nothing_of_groups():
+    """Two people who are alone among the groups that a threshold hides are seen far more often than twice one."""
+    for book in (GDPFilter(0.5, 1e-6), ZCDPFilter(0.1, 1e-6), RDPFilter(8.0, 0.4, 1e-6)):
+        with pytest.raises(NoSuchGuarantee):
+            book.guarantee().group(2)
+    assert GDPFilter(0.5).guarantee().group(2).gdp() == pytest.approx(1.0, rel=1e-9)
+
+
 @pytest.mark.parametrize("make", [PureFilter, lambda epsilon: AdvancedFilter(epsilon, 1e-6)])
 def test_limits_on_epsilon_go_up_to_half_of_what_an_event_may_state(make):
     assert make(5000.0).guarantee().pure(delta_part=True) == pytest.approx(5000.0, rel=1e-9)

@@ -391,12 +391,14 @@ class GDPFilter(SingleFilter):
     def guarantee(self) -> Event:
         """Return the promise as an event: the Gaussian of this μ, and the mass of the δ-parts (THEORY 2.3, 5.1).
 
+        With δ-parts it says nothing of groups: a mass that is small for one person may be large two steps away.
+
         Example:
             >>> GDPFilter(mu=0.5).guarantee().gdp()
             0.5
         """
         gaussian = Gaussian(noise_multiplier=1 / (self.mu * PROMISE), adjacency=self.adjacency)
-        return gaussian + ApproximateDP(0.0, self.delta * PROMISE) if self.delta else gaussian
+        return gaussian + ZeroConcentrated(0.0, delta=self.delta * PROMISE) if self.delta else gaussian
 
 
 class AdvancedFilter(SingleFilter):
