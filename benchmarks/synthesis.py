@@ -20,7 +20,7 @@ from pathlib import Path
 import synthesis_quality
 import synthesis_scale
 
-PARTS = {"scale": synthesis_scale.run, "quality": synthesis_quality.run}
+PARTS = ("scale", "quality")
 
 
 def versions() -> dict[str, str]:
@@ -36,7 +36,8 @@ def versions() -> dict[str, str]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one seed instead of five")
-    parser.add_argument("--only", choices=tuple(PARTS), help="one part")
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--library", metavar="WORD", default="", help="only methods whose names hold it: sitr, mbi, dpmm")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
     return parser.parse_args()
 
@@ -45,7 +46,11 @@ def main() -> int:
     options = arguments()
     started = time.perf_counter()
     print(", ".join(f"{name} {number}" for name, number in versions().items()), end="\n\n")
-    results = {name: run(options.quick) for name, run in PARTS.items() if options.only in (None, name)}
+    results = {}
+    if options.only != "quality" and options.library in "sitr":
+        results["scale"] = synthesis_scale.run(options.quick)
+    if options.only != "scale":
+        results["quality"] = synthesis_quality.run(options.quick, options.library)
     print(f"\nThe whole run took {time.perf_counter() - started:.0f} s.")
     if options.json:
         options.json.write_text(json.dumps({"versions": versions(), **results}, indent=1, ensure_ascii=False) + "\n")

@@ -58,7 +58,7 @@ def test_of_two_filters_the_one_speaks_that_admits_the_most():
 def test_an_event_that_only_a_dead_filter_has_a_price_for():
     two = alone().joined().filter
     (told,) = _missing(two.having((5, None, 0)).serving(), Renyi(points=[(2.0, 0.1)]))
-    assert told == "none of its filters that still hold has a price for this"
+    assert told == "none of its filters that still hold can count this"
 
 
 @pytest.mark.parametrize("budget", [Budget(epsilon=1), Budget(epsilon=1, delta=1e-6), Budget(rho=0.1)])

@@ -99,7 +99,7 @@ def test_what_is_no_share_is_not_replaced(shared):
         shared.replace_share("clinic", Budget(epsilon=1.0), reason="", analyst="amina")
     shared.replace_share("clinic", WHOLE, reason="all of it", analyst="amina")
     shared.reserve("clinic", Gaussian(noise_multiplier=30), analyst="amina")
-    with pytest.raises(InvalidArgument, match="has no price in ε = 1"):
+    with pytest.raises(InvalidArgument, match="has no cost in ε = 1"):
         shared.replace_share("clinic", Budget(epsilon=1.0), reason="pure again", analyst="amina")
     assert shared.verify()
 

@@ -113,7 +113,7 @@ def restore(
         url: Where the book shall be: a new file, or a database of PostgreSQL without one.
         expect: The id that it must have.
         anchor: A copy that is older than this anchor is not put back.
-        answers: The folder for large answers; for SQLite it is beside the file unless told.
+        answers: The folder for large answers; for SQLite it is beside the file by default.
 
     Raises:
         InvalidArgument: There is a book, or something else, already; or the copy is none for such a place.

@@ -81,7 +81,7 @@ class Ledger:
             create: Begin a new book where there is none; otherwise that is an error.
             expect: The id that the book must have.
             anchor: A file elsewhere, for an owner. It is compared with the book now, and gets a line for every charge.
-            answers: The folder for large answers; for SQLite it is beside the file unless told.
+            answers: The folder for large answers; for SQLite it is beside the file by default.
             wait: How many seconds to wait for another process that writes.
 
         Raises:

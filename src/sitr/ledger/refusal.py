@@ -41,7 +41,7 @@ def _missing(filter: SingleFilter, event: Event) -> list[str]:
     try:
         short = [_short(filter, filter.cost(event), left[filter.parameter])] if over[0] else []
     except NoSuchGuarantee:
-        return ["none of its filters that still hold has a price for this"]
+        return ["none of its filters that still hold can count this"]
     if over[1]:
         part, kept = filter.delta_part(event), left["delta"]
         shown = scientific(part, up=True), scientific(kept, up=False), scientific(part - kept, up=True)

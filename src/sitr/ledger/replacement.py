@@ -43,8 +43,8 @@ def _replaced(store: Store, replay: Replay, name: str, keeper: Keeper, reason: s
         made = replay.recounted(name, keeper)
     except NoSuchGuarantee as error:
         raise InvalidArgument(
-            f"what was charged to {name!r} has no price in {keeper.budget.promise}: {error.what}",
-            do="choose limits of a kind that has one, such as ε and δ.",
+            f"what was charged to {name!r} has no cost in {keeper.budget.promise}: {error.what}",
+            do="choose limits of a kind in which it has one, such as ε and δ.",
         ) from None
     counted = {"blocks": {block: list(used) for block, used in made.blocks.items()}, "whole": list(made.whole)}
     body = sealed({**counted, "definition": keeper.to_json(), "name": name, "reason": reason})

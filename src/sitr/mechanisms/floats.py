@@ -17,7 +17,7 @@ from .randomness import Source
 
 
 def float_normals(count: int, source: Source, *, double: bool = False) -> NDArray[Any]:
-    """Return independent draws from N(0, 1), in single precision unless told.
+    """Return independent draws from N(0, 1), in single precision by default.
 
     Privacy: scaled, that of the Gaussian mechanism (THEORY 2.3), as far as floats are reals and nobody knows the key.
 

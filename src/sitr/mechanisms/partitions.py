@@ -99,7 +99,7 @@ def select_partitions(
         max_groups_per_unit: How many groups one person is in at most; each counts a person once.
         adjacency: Under `replace_one` a person may leave their groups and enter as many others: twice as many change.
         noise: Laplace noise grows with the number of groups that a person is in, Gaussian noise with its root; the one
-            with the smaller threshold unless told.
+            with the smaller threshold by default.
 
     Privacy: (ε,δ)-DP (THEORY 2.5). In each group that a person changes the count moves by 1, and the noise hides it; or
     the group is theirs alone, and it is named, an infinite loss, with a small probability: r^{T-1}/(1 + r),
@@ -155,7 +155,7 @@ def _normal_gate(epsilon: float, delta: float, changed: int, adjacency: Adjacenc
         event = gate.event(adjacency) * changed
         if event.epsilon(delta=delta).upper <= epsilon:
             return gate, event
-    raise InvalidArgument("no Gaussian noise was found for this price.", do='take noise="laplace".')
+    raise InvalidArgument("no Gaussian noise was found at this cost.", do='take noise="laplace".')
 
 
 GATES: dict[str, Callable[[float, float, int, Adjacency], tuple[Gate | NormalGate, Event]]] = {
