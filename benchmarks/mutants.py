@@ -1,9 +1,11 @@
 """Tests that can fail: the code that carries the guarantee is changed, a little at a time, and its tests are run.
 
 Mutants are drawn by a seed, equally many of each file, and each is put to the tests that run its line, likely and fast
-ones first. What was found is kept, so that a run goes on where another one stopped. Survivors are printed, a line each;
-those that change no result are listed in mutants_equivalent.toml, each with its reason. It ends with 1 if more than a
-twentieth of the mutants survive beside those.
+ones first. What was found is kept in mutants_known.jsonl, so that a run goes on where another one stopped, on another
+machine too: a mutant is one change of one function, and what is known of it stands while that function stays as it is
+and the test that noticed is there; what survived is tried again once its tests change. Survivors are printed, a line
+each; those that change no result are listed in mutants_equivalent.toml, each with its reason. It ends with 1 if more
+than a twentieth of the mutants survive beside those.
 
     make bench ROOM=mutants
     python benchmarks/mutants.py --file sums --count 60 --seconds 600
@@ -24,12 +26,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import mutants_trial
-from mutations import Mutation, changes, mutations, statement_lines
+from mutations import Mutation, changes, home_of, homes, mutations, statement_lines
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "src/sitr"
 WORK = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.toml")
+KNOWN = Path(__file__).with_name("mutants_known.jsonl")
 MOST_SURVIVORS = 0.05
 LONGEST = 60.0  # seconds of tests for one mutant; those that come later in their order are not run
 ACCOUNTANT = (
@@ -54,6 +57,10 @@ FILES = {
     "mechanisms/sums.py": "mechanisms/test_sums.py mechanisms/test_rows.py mechanisms/test_attacks.py",
     "query/noise.py": f"query/test_noise.py query/test_planner.py query/test_designs.py query/test_audit.py {QUERIES}",
     "query/planner.py": f"query/test_planner.py query/test_*.py {QUERIES}",
+    "synthesis/measuring.py synthesis/choice.py synthesis/interactions.py": (
+        "synthesis/test_measuring.py synthesis/test_choice.py synthesis/test_interactions.py synthesis/test_answers.py "
+        "synthesis/test_synthesizer.py synthesis/test_whole_releases.py"
+    ),
     "tables/emitter.py": (
         f"tables/test_emitter.py tables/test_engines.py tables/test_codes.py synthesis/test_plan.py {QUERIES}"
     ),
@@ -88,15 +95,15 @@ class Target(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """One change of one file."""
+    """One change of one file; its place says in which function, as it is, and where there."""
 
     target: Target
     mutation: Mutation
+    place: str
 
     @property
     def key(self) -> str:
-        start, end, text, _ = self.mutation
-        return f"{self.target.name}@{self.target.digest}:{start}-{end}:{text}"
+        return f"{self.target.name} {self.place} {self.mutation.text}"
 
     @property
     def line(self) -> int:
@@ -157,24 +164,30 @@ def drawn(files: Iterable[Target], seed: int, count: int) -> list[Mutant]:
 
 
 def _shuffled(target: Target, seed: int) -> Iterator[Mutant]:
-    """Yield all mutants of a file: by the digest of each, so that one kind of change more or less moves no other."""
+    """Yield all mutants of a file: by the digest of each, so that a change of one function moves no other's."""
+    around = homes(target.name, target.source)
 
     def dice(*about: object) -> bytes:
         return hashlib.sha256(repr((seed, target.name, *about)).encode()).digest()
 
-    turns: Counter[tuple[int, int]] = Counter()
+    def place(mutation: Mutation) -> str:
+        home = home_of(mutation, around)
+        digest = hashlib.sha256(target.source[home.start : home.end]).hexdigest()[:12]
+        return f"{home.name}@{digest}:{mutation.start - home.start}-{mutation.end - home.start}"
+
+    turns: Counter[str] = Counter()
     order = []
-    for mutation in sorted(mutations(target.name, target.source), key=dice):
-        place = (mutation.start, mutation.end)
-        order.append((turns[place], dice(place), mutation))
-        turns[place] += 1
-    for _, _, mutation in sorted(order):
-        if changes(target.name, target.source, mutation):
-            yield Mutant(target, mutation)
+    made = [(place(mutation), mutation) for mutation in mutations(target.name, target.source)]
+    for where, mutation in sorted(made, key=lambda one: dice(one[0], one[1].text)):
+        order.append((turns[where], dice(where), Mutant(target, mutation, where)))
+        turns[where] += 1
+    for _, _, mutant in sorted(order, key=lambda one: one[:2]):
+        if changes(target.name, target.source, mutant.mutation):
+            yield mutant
 
 
 class Journal:
-    """What is known of mutants, a line of JSON each: killed ones for good, survivors until their tests change."""
+    """What is known of mutants, a line of JSON each: of survivors until any of their tests changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -186,7 +199,7 @@ class Journal:
 
     def verdict(self, mutant: Mutant, tests: str) -> dict[str, Any] | None:
         record = self.known.get(mutant.key)
-        if record is None or (record["by"] == "" and record["tests"] != tests):
+        if record is None or (record["tests"] != tests if record["by"] == "" else _is_gone(record["by"])):
             return None
         return record
 
@@ -195,6 +208,15 @@ class Journal:
         self.known[mutant.key] = record
         with self._path.open("a") as file:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _is_gone(test: str) -> bool:
+    """Whether a test that noticed a mutant is not there any more; what is no test's name (a crash) stays."""
+    file, _, name = test.partition("::")
+    if not name:
+        return False
+    path, function = ROOT / file, name.rpartition("::")[2].partition("[")[0]
+    return not path.exists() or (function.isidentifier() and f"def {function}(" not in path.read_text())
 
 
 class Traces:
@@ -421,7 +443,7 @@ def main() -> int:
         raise SystemExit(f"no file's name holds {asked.file!r}")
     WORK.mkdir(parents=True, exist_ok=True)
     mutants = drawn(files, asked.seed, asked.count)
-    traces, journal, equivalent = Traces(targets("")), Journal(WORK / "results.jsonl"), reasons()
+    traces, journal, equivalent = Traces(targets("")), Journal(KNOWN), reasons()
     if not asked.report:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         mutants_trial.warm_up()

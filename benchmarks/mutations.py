@@ -145,6 +145,39 @@ def statement_lines(name: str, source: bytes, line: int) -> set[int]:
     return set(range(innermost.lineno, max(last, line) + 1))
 
 
+class Home(NamedTuple):
+    """Where a mutation is: the innermost function around it, or the statement of the module; a paragraph of SQL."""
+
+    name: str
+    start: int
+    end: int
+
+
+def homes(name: str, source: bytes) -> list[Home]:
+    """Return the places of a file, outer ones before those inside; `home_of` finds the last that holds a mutation."""
+    if name.endswith(".sql"):
+        found = re.finditer(rb"(?s)\S.*?(?=\n\s*\n|\Z)", source)
+        return [Home("", paragraph.start(), paragraph.end()) for paragraph in found]
+    finder, made = _Finder(source), []
+
+    def look(nodes: list[ast.stmt], outer: str) -> None:
+        for node in nodes:
+            inner = f"{outer}{getattr(node, 'name', '')}."
+            if not outer or isinstance(node, ast.FunctionDef):
+                made.append(Home(inner, finder._start(node), finder._end(node)))
+            for field in ("body", "orelse", "finalbody"):
+                look([one for one in getattr(node, field, []) if isinstance(one, ast.stmt)], inner)
+
+    look(ast.parse(source).body, "")
+    return made
+
+
+def home_of(mutation: "Mutation", places: list[Home]) -> Home:
+    """Return the innermost place that holds a mutation."""
+    around = [home for home in places if home.start <= mutation.start and mutation.end <= home.end]
+    return max(around, key=lambda home: (home.start, -home.end))
+
+
 def _holds(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 

@@ -37,7 +37,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one seed instead of five")
     parser.add_argument("--only", choices=PARTS, help="one part")
-    parser.add_argument("--library", metavar="WORD", default="", help="only methods whose names hold it: sitr, mbi, dpmm")
+    parser.add_argument("--library", metavar="WORD", default="", help="only methods with it in their names")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
     return parser.parse_args()
 
@@ -47,7 +47,7 @@ def main() -> int:
     started = time.perf_counter()
     print(", ".join(f"{name} {number}" for name, number in versions().items()), end="\n\n")
     results = {}
-    if options.only != "quality" and options.library in "sitr":
+    if options.only != "quality" and options.library in "sitr":  # no other library reads Parquet by an engine
         results["scale"] = synthesis_scale.run(options.quick)
     if options.only != "scale":
         results["quality"] = synthesis_quality.run(options.quick, options.library)
