@@ -77,10 +77,7 @@ class Atoms(Loss):
         if self._farthest == 0:
             return np.zeros(x.shape)
         if x.ndim == 0:  # the common case, in half of the time
-            moment = float(log_sum_exp(self.logs + x * self.losses))
-            size = abs(float(x)) * self._farthest
-            if size >= SMALL and not (self._balanced and abs(moment) < SMALL and size < FARTHEST):
-                return np.float64(moment)
+            return self._log_moment(x[()])
         plain = log_sum_exp(self.logs + x[..., None] * self.losses)
         sizes = np.abs(x) * self._farthest
         small = (sizes < SMALL) | (self._balanced & (np.abs(plain) < SMALL) & (sizes < FARTHEST))
@@ -88,8 +85,21 @@ class Atoms(Loss):
             return plain
         tiny = np.where(small, x, 0.0)[..., None]
         excess = moment_excess(tiny, self.losses) if self._balanced else np.expm1(tiny * self.losses)
-        excess = np.sum(np.exp(self.logs) * excess, axis=-1)
+        excess = np.sum(self._masses * excess, axis=-1)
         return np.where(small, np.log1p(excess), plain)
+
+    def _log_moment(self, x: np.float64) -> np.float64:
+        """The same of one number."""
+        moment = np.float64(log_sum_exp(self.logs + x * self.losses))
+        size = abs(x) * self._farthest
+        if size >= SMALL and not (self._balanced and abs(moment) < SMALL and size < FARTHEST):
+            return moment
+        excess = moment_excess(x, self.losses) if self._balanced else np.expm1(x * self.losses)
+        return np.float64(np.log1p((self._masses * excess).sum()))
+
+    @cached_property
+    def _masses(self) -> Floats:
+        return np.exp(self.logs)
 
     @cached_property
     def _farthest(self) -> float:
@@ -115,11 +125,11 @@ class Atoms(Loss):
         return waves(self.losses, weights, step, count), error
 
     def profile(self, epsilon: Floats) -> Floats:
-        return profile_of(self.losses, np.exp(self.logs), epsilon)
+        return profile_of(self.losses, self._masses, epsilon)
 
     def mean(self) -> float:
         terms = mean_excess(self.losses) if self._balanced else self.losses
-        return float(np.sum(np.exp(self.logs) * terms))
+        return float(np.sum(self._masses * terms))
 
     def work(self, c: float) -> int:
         return int(self.losses.size)
