@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sitr.accounting.notions import SMOOTHING
 from sitr.mechanisms.samplers.draws import LARGEST_SIGMA
-from sitr.synthesis.choice import LEAST_DEVIATION, WORTH, Scores
+from sitr.synthesis.choice import LEAST_DEVIATION, WORTH, Scores, again
 
 PAIRS = tuple((0, other) for other in range(1, 9))
 
@@ -67,6 +67,31 @@ def test_the_whole_is_spent_where_it_is_to_be(distances, cells, mu, reach):
     assert spent <= Fraction(mu) ** 2
     least = chosen and min(one.deviation for one in chosen.values()) == LEAST_DEVIATION
     assert not chosen or least or spent > Fraction(mu) ** 2 * (1 - Fraction(1, 10**9))
+
+
+@given(st.lists(st.floats(1, 1e13), max_size=8), st.floats(1e-3, 5))
+def test_tables_that_are_measured_again_share_all_that_is_left(reaches, mu):
+    """Those whose noise is not drawn too: their part was lost."""
+    tables = dict(zip(PAIRS, enumerate(reaches), strict=False))
+    found = again(tables, mu)
+    spent = Fraction(0)
+    for pair, one in found.items():
+        level, reach = tables[pair]
+        assert one.level == level
+        assert LEAST_DEVIATION <= one.deviation <= LARGEST_SIGMA
+        assert Fraction(reach) ** 2 / (Fraction(one.deviation) ** 2 - Fraction(SMOOTHING)) <= Fraction(one.mu) ** 2
+        spent += Fraction(one.mu) ** 2
+    assert spent <= Fraction(mu) ** 2
+    least = found and min(one.deviation for one in found.values()) == LEAST_DEVIATION
+    assert not found or least or spent > Fraction(mu) ** 2 * (1 - Fraction(1, 10**9))
+    left_out = [reach for pair, (_, reach) in tables.items() if pair not in found]
+    assert all(reach > LARGEST_SIGMA / 2 * mu / len(reaches) ** 0.5 for reach in left_out)
+
+
+def test_tables_of_many_shapes_that_are_measured_again_have_few_deviations():
+    """Each deviation has a table of its own to draw from: there was one for each shape."""
+    tables = {(0, place): (0, float(reach)) for place, reach in enumerate(np.geomspace(10, 10_000, 300))}
+    assert len({one.deviation for one in again(tables, 0.5).values()}) <= 2 * np.log2(1000) + 2
 
 
 @given(st.floats(1e-2, 1e6), st.floats(1, 1e6), st.floats(1, 1e6))

@@ -10,6 +10,7 @@ from sitr.synthesis.bins import Levels
 from sitr.synthesis.drawing import drawn
 from sitr.synthesis.evening import evened
 from sitr.synthesis.mixture import Mixture
+from sitr.synthesis.rules import Rules
 
 
 def some_mixture(generator, columns=5, values=6, components=20):
@@ -52,6 +53,24 @@ def test_pairs_come_nearer_and_columns_of_a_component_keep_their_counts():
     for component in range(20):
         some = slice(100 * component, 100 * (component + 1))
         assert (np.sort(rows[some], axis=0) == np.sort(before[some], axis=0)).all()
+
+
+def test_what_is_off_is_how_many_rows_more_there_are_than_the_mixture_says():
+    generator = np.random.default_rng(7)
+    shares = [generator.dirichlet(np.ones(values)) for values in (2, 5, 3)]
+    levels = Levels.of(shares, (0.0,))
+    mixture = Mixture(levels, generator.normal(0, 1.5, (4, levels.finest)).astype(np.float32))
+    each = np.array([10, 0, 25, 7])
+    rows = some_rows(mixture, each, generator)
+    found = evening._off(rows + levels.starts[0], each, mixture)
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        here, there = levels.slice(0, one), levels.slice(0, other)
+        table = np.zeros(levels.sizes[0][[one, other]])
+        np.add.at(table, (rows[:, one], rows[:, other]), 1)
+        for size, by in zip(each, mixture.shares.astype(float), strict=True):
+            table -= size * np.outer(by[here], by[there])
+        assert found[here, there] == pytest.approx(table, abs=1e-4)
+        assert found[there, here] == pytest.approx(table.T, abs=1e-4)
 
 
 def test_what_is_off_is_counted_on_as_rows_are_swapped():
@@ -140,6 +159,41 @@ def test_many_rows_are_left_as_they_are(monkeypatch):
     found = drawn(mixture, shares, 500, np.random.default_rng(5))
     monkeypatch.setattr(drawing, "evened", lambda *_: None)
     assert (found == drawn(mixture, shares, 500, np.random.default_rng(5))).all()
+
+
+def not_evened(mixture, shares, rows):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(drawing, "evened", lambda *_: None)
+        return drawn(mixture, shares, rows, np.random.default_rng(5))
+
+
+@pytest.mark.parametrize(("rows", "block"), [(500, 500), (1000, 400)])
+def test_the_limit_is_that_of_all_rows_and_counts_what_comes_first(monkeypatch, rows, block):
+    """Each block had a limit of its own, and the first tables, which take as long as a turn of all columns, no part."""
+    mixture, shares = some_mixture(np.random.default_rng(4))
+    monkeypatch.setattr(drawing, "BLOCK", block)
+    for work, is_evened in ((2 * rows * 25 - 1, False), (2 * rows * 25, True)):
+        monkeypatch.setattr(evening, "WORK", work)
+        found = drawn(mixture, shares, rows, np.random.default_rng(5))
+        assert (found != not_evened(mixture, shares, rows)).any() == is_evened
+
+
+def test_rows_that_replace_others_are_not_evened(monkeypatch):
+    """Few of them are taken, and up to twenty blocks of them are drawn."""
+    mixture, shares = some_mixture(np.random.default_rng(4), values=2)
+    turns, original = [], drawing.evened
+
+    def recorded(bins, each, mixture, generator, passes):
+        turns.append(passes)
+        original(bins, each, mixture, generator, passes)
+
+    monkeypatch.setattr(drawing, "evened", recorded)
+    rules = Rules([2] * 5, impossible=[{0: {1}}])  # half of all rows break it, and no swap helps
+    rows = drawn(mixture, shares, 500, np.random.default_rng(5), rules)
+    assert (rows[:, 0] == 0).all()
+    assert turns[0] == evening.PASSES
+    assert len(turns) > 1
+    assert not any(turns[1:])
 
 
 def test_three_columns_stay_as_the_mixture_has_them():

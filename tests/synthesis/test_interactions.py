@@ -36,8 +36,9 @@ def test_one_row_moves_it_no_farther_than_is_said_and_some_row_as_far(shape):
         assert max(moved) <= reach(shape, 1, adjacency) <= max(moved) * (1 + 1e-12)
 
 
-@given(shapes, st.integers(1, 6), st.integers(0, 2**32 - 1))
-def test_several_rows_of_a_unit_move_it_no_farther(shape, rows, seed):
+@given(shapes, st.integers(1, 6), st.integers(0, 6), st.integers(0, 6), st.integers(0, 2**32 - 1))
+def test_several_rows_of_a_unit_move_it_no_farther(shape, rows, leaving, coming, seed):
+    """Of rows that are replaced more may leave than come, or fewer."""
     generator, matrix = np.random.default_rng(seed), kron(shape)
     size = shape[0] * shape[1]
     here, there = (generator.integers(0, size, rows) for _ in range(2))
@@ -45,6 +46,19 @@ def test_several_rows_of_a_unit_move_it_no_farther(shape, rows, seed):
     assert np.linalg.norm(matrix[:, here[:some]].sum(axis=1)) <= reach(shape, rows, "add_remove")
     moved = matrix[:, here].sum(axis=1) - matrix[:, there].sum(axis=1)
     assert np.linalg.norm(moved) <= reach(shape, rows, "replace_one")
+    here, there = (generator.integers(0, size, min(count, rows)) for count in (leaving, coming))
+    moved = matrix[:, here].sum(axis=1) - matrix[:, there].sum(axis=1)
+    assert np.linalg.norm(moved) <= reach(shape, rows, "replace_one")
+
+
+@given(shapes, st.integers(1, 10**6))
+def test_rows_of_a_unit_that_are_all_alike_move_it_as_far_as_is_said(shape, rows):
+    """In random units most rows stand against each other: the bound is reached where each goes the same way."""
+    matrix = kron(shape)
+    pairs = [(one, other) for one in matrix.T for other in matrix.T]
+    leaving, coming = max(pairs, key=lambda pair: np.linalg.norm(pair[0] - pair[1]))
+    for moved, adjacency in ((rows * leaving, "add_remove"), (rows * leaving - rows * coming, "replace_one")):
+        assert np.linalg.norm(moved) <= reach(shape, rows, adjacency) <= np.linalg.norm(moved) * (1 + 1e-12)
 
 
 @given(shapes, st.integers(0, 2**32 - 1))

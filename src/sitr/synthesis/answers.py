@@ -16,6 +16,7 @@ from .measuring import Learnt
 
 NOT_MEASURED = "not measured: no interval"
 DEVIATIONS = 1.959964  # within which 95 of 100 normal numbers lie
+ADAPTIVE = 1.05  # times as wide for two columns: noise in a table helps to decide how it is measured again (0037)
 WHOLE = 0.5  # rows: noise is of whole rows, and half of one may be lost at each end
 
 
@@ -24,9 +25,10 @@ class Count:
     """How many rows there are, about.
 
     Attributes:
-        value: Where there is an interval, a sum of noisy counts: right on average, and it may be negative. Elsewhere
-            what the model says.
-        low: Where an interval begins that holds the truth at least 95 times in 100; None where nothing tells,
+        value: Where there is an interval, a sum of noisy counts: right on average, for two columns nearly so, and it
+            may be negative. Elsewhere what the model says.
+        low: Where an interval begins that holds the truth at least 95 times in 100, which for two columns is not proved
+            but simulated (decision 0037); None where nothing tells,
         high: and where it ends.
         notes: Remarks.
 
@@ -76,7 +78,7 @@ def count_rows(learnt: Learnt, codes: Sequence[Code], conditions: Iterable[tuple
             names = ", ".join(codes[column].name for column in narrowed)
             notes.append(f"{names}: counted together in wider cells, which the condition cuts.")
         return Count(learnt.rows * share(learnt, parts), None, None, tuple(notes))
-    return Count(found.value, *_interval(found))
+    return Count(found.value, *_interval(found, len(narrowed)))
 
 
 def measured_sum(measured: Sequence[Measured], wanted: Mapping[int, Mask]) -> Sum | None:
@@ -99,10 +101,10 @@ def measured_sum(measured: Sequence[Measured], wanted: Mapping[int, Mask]) -> Su
     return None
 
 
-def _interval(found: Sum) -> tuple[float, float]:
-    """Where the truth is, 95 times in 100, of which no number of rows is negative."""
+def _interval(found: Sum, columns: int) -> tuple[float, float]:
+    """Where the truth is by counts of so many columns, 95 times in 100: no number of rows is negative."""
     if not found.variance:
         return found.value, found.value
-    width = DEVIATIONS * math.sqrt(found.variance) + WHOLE
+    width = DEVIATIONS * (ADAPTIVE if columns > 1 else 1.0) * math.sqrt(found.variance) + WHOLE
     low, high = (float(np.maximum(found.value + way * width, 0.0)) for way in (-1, 1))
     return low, high

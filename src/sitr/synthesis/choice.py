@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -24,6 +26,7 @@ LEAST_DEVIATION = 4.0  # and no smaller, so that hardly anything is outside of w
 WORTH = 0.2  # the least part of its distance that measuring a table gains
 HALVINGS = 60
 NEWTON = 8  # steps to solve a cubic
+SPARE = 2.0**-36  # the part of a μ that is left, so that what is rounded up is not above it
 
 
 class Chosen(NamedTuple):
@@ -71,7 +74,7 @@ class Scores(Generic[Key]):
 
         Args:
             mu: What may be spent.
-            whole: Whether all noise is then made smaller together, until nothing is left.
+            whole: Whether all noise is then made smaller together, until nothing is left or no noise may be smaller.
 
         Privacy: never more than μ is spent. Where it is so small that every price lets through too much, as distances
         are but noise then, no table is measured.
@@ -83,23 +86,11 @@ class Scores(Generic[Key]):
         levels, mus, deviations = self._at(high)
         if (mus**2).sum() > mu**2:
             return {}
-        if whole and mus.any():
-            mus, deviations = self._filled(mu, levels, mus > 0, deviations)
+        some = mus > 0
+        if whole:
+            mus[some], deviations[some] = _filled(mu, self.reaches[some, levels[some]], deviations[some])
         found = zip(self.tables, levels.tolist(), mus.tolist(), deviations.tolist(), strict=True)
         return {one: Chosen(*how) for one, *how in found if how[1]}
-
-    def _filled(
-        self, mu: float, levels: Integers, chosen: NDArray[np.bool_], deviations: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return what tables cost, and their noise, where all of it is made smaller together until they cost μ."""
-        reaches, most = self.reaches[np.arange(len(levels)), levels], mu**2 * (1 - 2.0**-40)
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            times = (low + high) / 2
-            smaller = np.maximum(times * deviations, LEAST_DEVIATION)
-            low, high = (times, high) if (_cost(reaches, smaller)[chosen] ** 2).sum() > most else (low, times)
-        smaller = np.maximum(high * deviations, LEAST_DEVIATION)
-        return np.where(chosen, _cost(reaches, smaller), 0.0), smaller
 
     def _at(self, price: float) -> tuple[Integers, Floats, Floats]:
         """Return each table's best level at a price; what that costs, or 0 if it is not worth it; and its noise.
@@ -119,6 +110,39 @@ class Scores(Generic[Key]):
         levels = gains.argmax(axis=1)
         best = np.arange(len(levels)), levels
         return levels, np.where(gains[best] > 0, mus[best], 0.0), deviations[best]
+
+
+def again(tables: Mapping[Key, tuple[int, float]], mu: float) -> dict[Key, Chosen]:
+    """Return with how much noise tables are measured again that share the privacy μ, about evenly.
+
+    Those that need more noise than is drawn are left out, and the others have their part.
+
+    Args:
+        tables: The level of each, and how far a unit moves the whole numbers that are measured, in ℓ2.
+        mu: What they cost in all: less only if there are none, or if no noise may be smaller.
+
+    Example:
+        >>> round(again({(0, 1): (2, 1.0)}, 0.125)[0, 1].deviation, 3)  # 8, and what discrete noise gives up
+        8.093
+    """
+    each = mu / math.sqrt(max(len(tables), 1)) * (1 - SPARE)
+    reaches = np.array([reach for _, reach in tables.values()])
+    deviations = _deviations((reaches / each) ** 2 + SMOOTHING)
+    drawn = deviations <= LARGEST_SIGMA
+    found = np.stack(_filled(mu, reaches[drawn], deviations[drawn]), axis=1).tolist()
+    kept = [(table, level) for (table, (level, _)), there in zip(tables.items(), drawn, strict=True) if there]
+    return {table: Chosen(level, *how) for (table, level), how in zip(kept, found, strict=True)}
+
+
+def _filled(mu: float, reaches: Floats, deviations: Floats) -> tuple[Floats, Floats]:
+    """Return what tables cost, and their noise, where all of it is made smaller together until they cost μ."""
+    most, low, high = mu**2 * (1 - 2.0**-40), 0.0, 1.0
+    for _ in range(HALVINGS):
+        times = (low + high) / 2
+        smaller = np.maximum(times * deviations, LEAST_DEVIATION)
+        low, high = (times, high) if (_cost(reaches, smaller) ** 2).sum() > most else (low, times)
+    smaller = np.maximum(high * deviations, LEAST_DEVIATION)
+    return _cost(reaches, smaller), smaller
 
 
 def _cost(reaches: Floats, deviations: Floats) -> Floats:

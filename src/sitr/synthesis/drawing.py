@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .evening import evened
+from .evening import evened, passes_over
 from .mixture import Mixture
 from .rules import Rules
 
@@ -56,12 +56,13 @@ def blocks(
         InvalidArgument: Hardly a row of the mixture keeps the rules.
     """
     keys = None if rules is None else rules.keys(mixture, singles)
+    passes = passes_over(rows, len(singles))
     for begin in range(0, rows, BLOCK):
         count = min(BLOCK, rows - begin)
-        made, each = _block(mixture, singles, count, generator)
+        made, each = _block(mixture, singles, count, generator, passes)
         if rules is not None and keys is not None:
             owners = np.repeat(np.arange(each.size), each)
-            spare = (_block(mixture, singles, max(count, 1000), generator)[0] for _ in range(TRIES))
+            spare = (_block(mixture, singles, max(count, 1000), generator, passes=0)[0] for _ in range(TRIES))
             rules.keep(made, keys, owners, spare, generator)
         order = generator.permutation(count)
         for column in range(made.shape[1]):
@@ -88,9 +89,9 @@ def _smallest(singles: Sequence[Floats]) -> np.dtype[Any]:
 
 
 def _block(
-    mixture: Mixture, singles: Sequence[Floats], rows: int, generator: np.random.Generator
+    mixture: Mixture, singles: Sequence[Floats], rows: int, generator: np.random.Generator, passes: int
 ) -> tuple[Codes, Integers]:
-    """Rows in the order of the components, and how many are of each."""
+    """Rows in the order of the components, evened by so many passes, and how many are of each."""
     levels, components = mixture.levels, len(mixture.shares)
     each = np.full(components, rows // components)
     each[generator.permutation(components)[: rows - int(each.sum())]] += 1
@@ -102,7 +103,7 @@ def _block(
         made[:, column] = np.repeat(np.tile(np.arange(shares.shape[1], dtype=made.dtype), components), counts.ravel())
         for begin, end in zip(ends - each, ends, strict=True):
             generator.shuffle(made[begin:end, column])  # inside a component, columns are independent
-    evened(made, each, mixture, generator)
+    evened(made, each, mixture, generator, passes)
     for column, bins in enumerate(levels.bins):
         made[:, column] = values_in_bins(made[:, column], bins, singles[column], generator)
     return made, each

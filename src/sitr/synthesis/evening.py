@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,25 +15,41 @@ Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
 PASSES = 6
-WORK = 60_000_000  # numbers that are looked up at most: rows, times the square of the number of columns, times passes
+WORK = 70_000_000  # numbers that are looked up at most: rows, times the square of the number of columns, times passes,
+COUNTING = 1  # and this many more, as long as it takes to count the tables of all columns first
 TRIED = 0.2  # of all rows, how many are tried at a time
 
 
-def evened(bins: NDArray[Any], each: Integers, mixture: Mixture, generator: np.random.Generator) -> None:
+def passes_over(rows: int, columns: int) -> int:
+    """Return how often each column has its turn if so many rows are drawn, in all blocks together.
+
+    Many or wide rows are left as they are: the more rows, the less their drawing matters.
+
+    Example:
+        >>> [passes_over(rows, 14) for rows in (50_000, 100_000, 1_000_000)]
+        [6, 2, 0]
+    """
+    return max(min(PASSES, WORK // max(rows * columns**2, 1) - COUNTING), 0)
+
+
+def evened(
+    bins: NDArray[Any], each: Integers, mixture: Mixture, generator: np.random.Generator, passes: int | None = None
+) -> None:
     """Swap bins between rows of one component, in place, where that brings tables of two columns nearer to the mixture.
 
     Inside a component columns are independent, so its rows may have the bins of a column in any order; the counts of
-    each column stay. Many or wide rows are left as they are: the more rows, the less their drawing matters. So are rows
-    of which no component has two, and those of more bins than are ever learnt, as tables of all of them are held.
+    each column stay. Rows of which no component has two are left as they are, and those of more bins than are ever
+    learnt, as tables of all of them are held.
 
     Args:
         bins: By row and column, at the finest level; rows in the order of the components.
         each: How many rows are of each component.
         mixture: What they were drawn from.
         generator: Chooses what is tried.
+        passes: How often each column has its turn; by default as if these rows were all.
     """
     rows, columns = bins.shape
-    passes = min(PASSES, WORK // max(rows * columns**2, 1))
+    passes = passes_over(rows, columns) if passes is None else passes
     if passes == 0 or columns < 2 or each.max() < 2 or mixture.levels.finest > MOST_BINS:
         return
     places = bins + mixture.levels.starts[0]
@@ -47,11 +64,15 @@ def evened(bins: NDArray[Any], each: Integers, mixture: Mixture, generator: np.r
 
 def _off(places: Integers, each: Integers, mixture: Mixture) -> Floats:
     """How many rows more have each two bins of different columns than the mixture says."""
-    shares = mixture.shares
+    shares, levels = mixture.shares, mixture.levels
     off = np.asarray(-((each[:, np.newaxis].astype(np.float32) * shares).T @ shares), dtype=np.float32)
-    for column, other in np.ndindex(2 * (places.shape[1],)):
-        if column != other:
-            np.add.at(off, (places[:, column], places[:, other]), np.float32(1))
+    slices = [levels.slice(0, column) for column in range(places.shape[1])]
+    for (one, here), (other, there) in combinations(enumerate(slices), 2):
+        part = off[here, there]
+        cells = (places[:, one] - here.start) * part.shape[1] + places[:, other] - there.start
+        counts = np.bincount(cells, minlength=part.size).reshape(part.shape)
+        part += counts
+        off[there, here] += counts.T
     return off
 
 

@@ -35,7 +35,7 @@ def reach(shape: tuple[int, int], rows: int, adjacency: Adjacency) -> float:
     """Return how far a unit of at most so many rows moves an interaction times xy, in ℓ2.
 
     One row that comes or goes moves it by a column of (xI - J) ⊗ (yI - J), whose square is xy(x - 1)(y - 1). One that
-    goes from a cell to another moves it farthest along the longer side: by xy · 2(xy - min(x, y)), squared.
+    goes from a cell to another moves it farthest along the shorter side: by xy · 2(xy - min(x, y)), squared.
 
     Example:
         >>> round(reach((2, 2), 1, "add_remove"), 6)  # beside 4 times 1, by which it moves the table times 4

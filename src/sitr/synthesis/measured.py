@@ -1,4 +1,9 @@
-"""What was measured, as it was measured: noisy numbers that nothing was chosen by, right on average."""
+"""What was measured, as it was measured: noisy numbers, and sums of them.
+
+Counts of a column are right on average, with noise that was fixed before. How precisely two columns are measured, and
+which of them again, is chosen by noise that is in their numbers already; so of two columns this is only nearly true
+(decision 0037).
+"""
 
 from __future__ import annotations
 
@@ -80,7 +85,8 @@ class Interaction:
         bins: Of each column, the bin of each value.
         cells: By how many rows more or less each two bins have in common than the counts of bins alone would say: the
             noisy interaction of `interactions`, which is centred.
-        variance: Of the noise on each cell, before it was centred; independent of the others, and of the margins.
+        variance: Of the noise on each cell, before it was centred. It is drawn independently of the margins; where
+            a table was measured again, this is the variance of the average if it had been planned so.
     """
 
     margins: tuple[Margin, Margin]

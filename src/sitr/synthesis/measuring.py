@@ -26,7 +26,7 @@ from ..mechanisms.samplers.draws import LARGEST_SIGMA, Variance, discrete_gaussi
 from ..units import Adjacency
 from . import interactions
 from .bins import MOST_BINS, WIDER, Levels, even_share, held
-from .choice import LEAST_DEVIATION, Chosen, Columns, Pair, Scores
+from .choice import LEAST_DEVIATION, Chosen, Columns, Pair, Scores, again
 from .denoising import Spread, denoised
 from .fit import Fit
 from .measured import OFF, Interaction, Margin, Measured
@@ -50,6 +50,7 @@ WINDOW = 20_000.0, 10.0, 100.0  # steps of the fit that are averaged: times the 
 COARSEST = 0.05, 0.1  # the least part of the rows in a bin of tables of three columns, and the most at which they pay
 CANDIDATES, CHOSEN = 150, 60  # tables of three columns: how many are scored, and about how many are measured
 TINY = 1e-300  # instead of dividing by nothing
+WITHIN = 4.0  # times the typical noise on an interaction: so much is to be drawn, or plain counts are measured
 UNKNOWN = 0.25  # of its distance: how far a table that was never measured may be from independence
 
 
@@ -337,8 +338,9 @@ class Measuring:
                     expected = model[level][tuple(levels.slice(level, column) for column in pair)]
                     distances[place, level] = self._distance(self.counted[pair, level], expected)
                     one, other = map(int, sizes)
-                    reaches[place, level] = interactions.reach((one, other), self.costs.rows, self.costs.adjacency)
-                    errors[place, level] = reaches[place, level] * math.sqrt((1 - 1 / one) * (1 - 1 / other))
+                    times, reaches[place, level] = self._whole((one, other))
+                    cells = one * other * math.sqrt((1 - 1 / one) * (1 - 1 / other))  # less what is centred
+                    errors[place, level] = reaches[place, level] / times * cells
         return Scores(self.pairs, self._noisy_distances(distances, errors > 0), errors, reaches)
 
     def _distance(self, counts: Integers, shares: NDArray[np.floating]) -> int:
@@ -355,7 +357,10 @@ class Measuring:
     def _measure_pairs(
         self, scores: Scores[Pair], model: Sequence[NDArray[np.floating]], budget: Fraction, *, last: bool
     ) -> Fraction:
-        """Measure what is chosen for a μ² of at most the budget, and return what was spent: all, in the last round."""
+        """Measure what is chosen for a μ² of at most the budget, and return what was spent.
+
+        In the last round that is all of it, if any table was ever measured, unless no noise may be smaller.
+        """
         mu = math.sqrt(budget) * (1 - 2.0**-44)
         chosen = scores.chosen(mu, whole=last)
         if last and not chosen:
@@ -368,21 +373,28 @@ class Measuring:
         return _spent(chosen)
 
     def _again(self, mu: float) -> dict[Pair, Chosen]:
-        """Return the tables that were measured before, at one price, where no table is worth the μ that is left."""
-        levels = dict(self.found.keys())  # the last one of each pair
-        each, found = mu / math.sqrt(max(len(levels), 1)), {}
-        for pair, level in levels.items():
-            reach = interactions.reach(self.counted[pair, level].shape, self.costs.rows, self.costs.adjacency)
-            deviation = max(math.sqrt((reach / each) ** 2 + SMOOTHING) * (1 + 2.0**-40), LEAST_DEVIATION)
-            if deviation <= LARGEST_SIGMA:
-                found[pair] = Chosen(level, each, deviation)
-        return found
+        """Return the tables that were measured before, where no table is worth the μ that is left."""
+        levels = dict(self.found.keys())  # of each pair the one that was first measured after its others
+        shapes = {pair: self.counted[pair, level].shape for pair, level in levels.items()}
+        return again({pair: (level, self._whole(shapes[pair])[1]) for pair, level in levels.items()}, mu)
+
+    def _whole(self, shape: tuple[int, ...]) -> tuple[int, float]:
+        """Return what an interaction is measured times, so that it is of whole numbers, and how far a unit moves those.
+
+        Of x × y counts that is xy. Where so much noise is not drawn, as for units of very many rows, the counts are
+        measured as they are: their margins are then thrown away, which costs little of a table of many cells.
+        """
+        one, other = shape
+        reach = interactions.reach((one, other), self.costs.rows, self.costs.adjacency)
+        typical = self.costs.pairs(triples=self.with_triples) / math.sqrt(len(self.pairs))
+        return (one * other, reach) if WITHIN * reach <= LARGEST_SIGMA * typical else (1, self.costs.reach)
 
     def _measured_pair(self, pair: Pair, level: int, deviation: float) -> tuple[Floats, float]:
         """Measure the interaction of two columns; return the table that it makes with their counts, and its weight."""
         counts, key = self.counted[pair, level], (pair, level)
-        noisy = self._noisy(interactions.interaction(counts), deviation)
-        found = interactions.centred(noisy / counts.size), (counts.size / deviation) ** 2
+        times, _ = self._whole(counts.shape)
+        noisy = self._noisy(counts if times == 1 else interactions.interaction(counts), deviation)
+        found = interactions.centred(noisy / times), (times / deviation) ** 2
         self.found[key] = _averaged(self.found[key], found) if key in self.found else found
         table, weight = found
         return interactions.with_margins(table, *(self.rows * self._held(level, column) for column in pair)), weight

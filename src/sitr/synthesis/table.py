@@ -129,7 +129,8 @@ class SyntheticTable(Paid):
         """Return how many rows the table had of which a condition holds; as often as one likes, for nothing.
 
         Where a noisy table was measured along whose cells the condition cuts, its counts are added up: right on
-        average, with an interval. Elsewhere the model says a number, and nobody knows how wrong it is.
+        average, of two columns nearly so, with an interval. Elsewhere the model says a number, and nobody knows how
+        wrong it is.
 
         Args:
             condition: As for `sample`; of values beyond their bounds, which count as the bounds. All rows unless told.
@@ -138,7 +139,8 @@ class SyntheticTable(Paid):
             InvalidArgument: A condition names no column, or what it cannot hold.
 
         Privacy: post-processing of what was measured (THEORY 6.3). An interval holds the truth with probability 0.95 at
-        least; many of them together hold theirs less often.
+        least, which for two columns is not proved but simulated (decision 0037); many of them together hold theirs less
+        often.
         """
         found = count_rows(self.value.learnt, self.codes, self._placed(condition or {}))
         return replace(found, notes=(*found.notes, *self._kept()))
