@@ -154,6 +154,17 @@ def test_what_escapes_is_what_would_have_been_refuted():
     assert few.verdict == "no violation found, and 10 guesses are too few to show one"
 
 
+def test_what_only_right_guesses_refute_is_not_called_too_little_to_be_shown():
+    """7 of 7 certify ε ≥ 0.63; all are right half of the time where one is with probability 2^(-1/7)."""
+    scores, included = np.arange(14.0), np.arange(14) >= 7
+    assert audit_one_run(scores, included, claimed=(0.5, 0.0), guesses=7).verdict == "violation certified"
+    report = audit_one_run(scores, ~included, claimed=(0.5, 0.0), guesses=7)
+    assert expit(report.escapes_epsilon) ** 7 == pytest.approx(0.5)
+    assert report.verdict == "no violation found with 14 canaries (a true ε smaller than 2.263 would escape)"
+    too_large = audit_one_run(scores, ~included, claimed=(0.63, 0.0), guesses=7)
+    assert too_large.verdict == "no violation found, and 7 guesses are too few to show one"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

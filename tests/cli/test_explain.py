@@ -52,6 +52,14 @@ def test_what_may_not_be_meant(clinic):
     assert 'nulls = "drop"' in run("explain", clinic, mean, "--epsilon", "0.5", *AMINA).stdout
 
 
+def test_the_help_says_of_which_tables_no_row_is_read(clinic):
+    for arguments in (("--help",), ("explain", "--help")):
+        told = " ".join(run(*arguments).stdout.split())
+        assert "no private row" in told
+        assert "nothing is read" not in told
+        assert "reads no row" not in told
+
+
 def test_without_a_price_there_is_a_table_to_choose_from(clinic):
     result = run("explain", clinic, COUNT, *AMINA)
     assert result.exit_code == 0

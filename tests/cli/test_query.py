@@ -5,9 +5,11 @@ import io
 import itertools
 import json
 import re
+import resource
 import sys
 import xml.etree.ElementTree
 
+import click
 import pytest
 
 from sitr.cli import payment
@@ -197,6 +199,85 @@ def test_a_picture_that_cannot_be_made_is_refused_before_anything_is_spent(clini
     assert "sitr[plot]" in run("query", clinic, COUNT, *options, "--picture", str(tmp_path / "x.svg")).stderr
     assert taken.read_text() == "as it was"
     assert sorted(path.name for path in tmp_path.glob("*.svg")) == ["taken.svg"]
+    assert left(clinic) == 1.0
+
+
+FARTHEST = "SELECT DATE_TRUNC('year', day) AS year, COUNT(*) AS n FROM visits GROUP BY DATE_TRUNC('year', day)"
+
+
+def test_an_answer_that_cannot_be_drawn_is_told_all_the_same(tmp_path):
+    """Of years to 9999 matplotlib makes no axis: what was paid for is in the table, and in the file."""
+    path = make_clinic(tmp_path)
+    declaration = tmp_path / "clinic.toml"
+    text = declaration.read_text(encoding="utf-8").replace("2026-01-01, 2026-12-31", "9900-01-01, 9999-12-31")
+    declaration.write_text(text, encoding="utf-8")
+    run("budget", "begin", path)
+    files = ("--csv", str(tmp_path / "answer.csv"), "--picture", str(tmp_path / "answer.svg"))
+    result = run("query", path, FARTHEST, "--epsilon", "0.5", "--yes", "--operation", "q-1", *files, *AMINA)
+    assert result.exit_code == 0
+    assert "No picture was made: it cannot be drawn (" in result.stderr
+    assert "charged in entry" in result.stderr
+    assert "operation q-1" in result.stderr
+    assert "9999-01-01" in (tmp_path / "answer.csv").read_text(encoding="utf-8")
+    assert not (tmp_path / "answer.svg").exists()
+
+
+@pytest.mark.parametrize("place", ["sitr.query.answer.Answer.plot", "sitr.pictures.Drawing.write"])
+def test_whatever_fails_while_drawing_costs_no_answer(clinic, tmp_path, monkeypatch, place):
+    def fail(*_, **__):
+        raise RuntimeError("a sign without a glyph")
+
+    monkeypatch.setattr(place, fail)
+    files = ("--csv", str(tmp_path / "answer.csv"), "--picture", str(tmp_path / "answer.png"))
+    asked = ("query", clinic, COUNT, "--epsilon", "0.5", "--yes", "--operation", "q-1", *AMINA)
+    result = run(*asked, *files)
+    assert result.exit_code == 0
+    assert "No picture was made: it cannot be drawn (RuntimeError)." in result.stderr
+    assert result.stdout == f"{tmp_path / 'answer.csv'}\n"
+    assert "north" in (tmp_path / "answer.csv").read_text(encoding="utf-8")
+    assert "operation q-1" in result.stderr
+    assert not (tmp_path / "answer.png").exists()
+    assert "picture" not in run_json(*asked, "--picture", str(tmp_path / "again.png"))
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_picture_that_cannot_be_written_takes_no_table_with_it(clinic, tmp_path, monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("sitr.pictures.Drawing.write", fail)
+    files = ("--csv", str(tmp_path / "answer.csv"), "--picture", str(tmp_path / "answer.png"))
+    result = run("query", clinic, COUNT, "--epsilon", "0.5", "--yes", "--operation", "q-1", *files, *AMINA)
+    assert result.exit_code != 0
+    assert "north" in (tmp_path / "answer.csv").read_text(encoding="utf-8")
+    assert not (tmp_path / "answer.png").exists()
+    if isinstance(error, OSError):
+        assert "No space left on device" in result.stderr
+        assert "--operation q-1" in result.stderr
+
+
+@pytest.mark.parametrize(("mode", "content"), [("x", "n" * 5000), ("xb", b"n" * 5000)])
+def test_a_full_disk_does_not_hide_where_the_answer_is(tmp_path, mode, content):
+    """What could not be written is written again when the file is closed, and fails again."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with (
+            pytest.raises(click.ClickException, match="ask again for nothing, with --operation q-1"),
+            payment.new_file(tmp_path / "answer", mode) as file,
+            payment.writing(file, "q-1"),
+        ):
+            file.write(content)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (tmp_path / "answer").exists()
+
+
+def test_one_price_is_said(clinic):
+    for price in ("--epsilon 1 --error 5", "--rho 1 --error 5%", "--epsilon 1 --rho 1"):
+        result = run("query", clinic, COUNT, *price.split(), "--yes", *AMINA)
+        assert result.exit_code == 2
+        assert "Say one of --epsilon, --rho and --error." in result.stderr
     assert left(clinic) == 1.0
 
 

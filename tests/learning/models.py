@@ -223,6 +223,25 @@ class BagByHand(nn.Module):
         return self.head(F.embedding_bag(ids, self.table, mode="mean", padding_idx=-1))
 
 
+def zero(layer: nn.Module) -> nn.Module:
+    """A layer that returns 0, whatever it is given, until it is trained."""
+    for weight in layer.parameters():
+        nn.init.zeros_(weight)
+    return layer
+
+
+class Beside(nn.Module):
+    """A branch beside what it branches from."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = x + self.branch(x)
+        return found
+
+
 def classes(logits: Tensor) -> Tensor:
     """One loss for each row."""
     targets = torch.arange(len(logits)) % logits.shape[1]

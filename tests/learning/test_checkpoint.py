@@ -337,6 +337,32 @@ class TestResumption:
         with pytest.raises(kind, match=told):
             Account.of(ledger, "clinic", "amina", "model", None).resume(plan, "none", before, Span(4, 6))
 
+    def test_leaves_a_charge_that_only_the_checkpoint_knows_to_be_used(self, tmp_path: Path) -> None:
+        """The ledger was put back to before the first step: it would have refunded what steps were made of."""
+        path, book = tmp_path / "run", tmp_path / "book.db"
+        with Ledger.open(book) as ledger:
+            ledger.create_budget("clinic", Budget(epsilon=10.0, delta=1e-4))
+            first = charged(ledger, path)
+            loop = first.steps(data())
+            next(loop)
+            first._leave = lambda step: None  # type: ignore[method-assign]
+            loop.close()  # type: ignore[attr-defined]
+        old = book.read_bytes()
+        with Ledger.open(book) as ledger:
+            crashed(charged(ledger, path), 3)
+        book.write_bytes(old)
+        kept = path.read_bytes()
+        with Ledger.open(book) as ledger:
+            spent = ledger.spent("clinic").value
+            run = charged(ledger, path)
+            for _ in range(2):
+                with pytest.raises(InvalidArgument, match="there it was reserved"):
+                    trained(run)
+            assert [line.state for line in ledger.releases()] == ["reserved"]
+            assert ledger.spent("clinic").value == spent > 0
+            assert run.charged == "not charged yet"
+        assert path.read_bytes() == kept
+
     @pytest.mark.parametrize("copied", [False, True])
     def test_ends_the_run_that_it_was_left_by(self, tmp_path: Path, ledger: Ledger, copied: bool) -> None:
         """Two steps, then the rest by another run, from the file or from a copy of it: the first has none left."""

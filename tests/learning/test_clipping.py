@@ -272,6 +272,24 @@ def test_a_person_changes_exact_sums_by_that_persons_contribution_alone() -> Non
 
 
 @pytest.mark.usefixtures("one_thread")
+def test_people_whose_uses_of_a_table_cancel_leave_the_sum_of_others_exact() -> None:
+    """What they look up is minus what they apply: either was up to 2^10 C, which is too long to be added exactly."""
+    people = 129
+    model = HalfTied([[1.0, 1.0], [0.0, 0.0]])
+    ids, x = torch.zeros(people, 1, dtype=torch.int64), torch.full((people, 1, 2), -2.0)
+    x[0] = torch.tensor([3.0, 1.3e-6]) - 1  # somebody else, who adds small numbers too
+
+    def summed(ids: Tensor, x: Tensor) -> Tensor:
+        clipper = clipped(model, (ids, x), lambda out: out[:, 0, 0] * 2.0**20)
+        assert clipper.explain()[0].rule == "tied"
+        return clipper.totals["table.weight"].clone()
+
+    alone = summed(ids[:1], x[:1])
+    assert torch.equal(summed(ids, x), alone)
+    assert torch.equal(summed(ids, x.flip(0)), alone)
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_a_person_adds_the_same_alone_as_in_company() -> None:
     """To the last fine step, where the model's own numbers are the same."""
     torch.manual_seed(5)

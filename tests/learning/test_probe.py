@@ -7,6 +7,7 @@ import math
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,7 @@ from sitr.learning import probe as probing
 from sitr.learning.clipping import Clipper
 from sitr.learning.oracle import clipped_by_loop, gradients_by_loop
 from sitr.learning.probe import Inputs
-from tests.learning.models import length
+from tests.learning.models import Beside, length, zero
 
 
 class Codebook(nn.Module):
@@ -160,6 +161,119 @@ def test_a_probe_that_saw_nothing_is_made_again() -> None:
             model(torch.tensor([1, 2, 1, 1]))
 
 
+class Asleep(nn.Module):
+    """Has layers that return 0 until they are trained, beside others.
+
+    Args:
+        run: What it does behind its first layer.
+    """
+
+    def __init__(self, run: Callable[[Any, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layer, self.last, self.run = nn.Linear(4, 4), nn.Linear(4, 2), run
+        self.norm, self.zero, self.up = zero(nn.LayerNorm(4)), zero(nn.Linear(4, 4)), nn.Parameter(torch.zeros(4, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.last(self.run(self, self.layer(x)))
+        return found
+
+
+def noised(model: nn.Module) -> None:
+    """Add noise to all weights, as a step does."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight) / 100)
+
+
+def shown_by_another_use(m: Any, h: Tensor) -> Tensor:
+    found: Tensor = m.norm(h)
+    return h + found + m.zero(found.flip(0))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda m, h: h + m.zero(m.norm(h).flip(0)),
+        lambda m, h: h + m.zero((h * m.norm.weight).mean(0, keepdim=True) + h * 0),
+        lambda m, h: h + m.zero(m.norm(h).flip(0).detach()),
+        shown_by_another_use,
+    ],
+    ids=["turned", "mean", "detached", "shown_by_another_use"],
+)
+def test_people_who_meet_between_layers_that_return_0_are_refused_once_these_do_not(
+    run: Callable[[Any, Tensor], Tensor],
+) -> None:
+    """Neither data nor gradients show it at first, as neither gets through: that was taken for a proof."""
+    torch.manual_seed(1)
+    model = Asleep(run)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        clipper.backward(model(torch.randn(4, 4)).sum(1))
+        before = clipper.sums
+        noised(model)
+        with pytest.raises(NotAllowed, match="mixes people"):
+            model(torch.randn(4, 4))
+    assert all(torch.equal(before[name], value) for name, value in clipper.sums.items())
+
+
+class Nothing(nn.Module):
+    """Adds a parameter to what has no columns, so that nothing moves there, and no gradient arrives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.shift = nn.Linear(4, 2), nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.layer(x) + (x[:, :0] + self.shift).sum(1, keepdim=True)
+        return found
+
+
+def test_where_there_is_nothing_to_move_nobody_is_waited_for(probes: list[int]) -> None:
+    model = Nothing()
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        for _ in range(3):
+            clipper.backward(model(torch.randn(4, 4)).sum(1))
+    assert len(probes) == 1
+
+
+def lora(m: Any, h: Tensor) -> Tensor:
+    return h + h @ m.last.weight.T @ m.up.T
+
+
+def frozen(model: Asleep) -> Asleep:
+    model.up.requires_grad_(False)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "settled"),
+    [
+        (lambda: Asleep(lambda m, h: h + m.norm(m.zero.bias + h.tanh())), True),
+        (lambda: Asleep(lambda m, h: h + m.last(m.norm(h)).sum(1, keepdim=True)), True),
+        (lambda: Asleep(lambda m, h: h + m.up[:1, 0] * m.zero(h.tanh())), False),
+        (lambda: Asleep(lora), True),
+        (lambda: frozen(Asleep(lora)), True),
+        (lambda: Asleep(lambda m, h: h + m.zero(m.norm(h))), False),
+        (lambda: nn.Sequential(nn.Linear(4, 4), nn.Tanh(), zero(nn.Linear(4, 2))), False),
+        (lambda: nn.Sequential(nn.Linear(4, 4), Beside(zero(nn.LayerNorm(4))), zero(nn.Linear(4, 2))), False),
+    ],
+    ids=["norm_at_an_end", "norm", "scale_and_layer", "lora", "frozen", "two", "head", "norm_and_head"],
+)
+def test_layers_that_return_0_are_probed_again_until_there_is_noise_on_them_at_most(
+    make: Callable[[], nn.Module], settled: bool, probes: list[int]
+) -> None:
+    """A single one hides nothing: data are seen before it, and gradients behind it."""
+    torch.manual_seed(1)
+    model = make()
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        for _ in range(3):
+            clipper.backward(model(torch.randn(4, 4)).sum(1))
+        assert len(probes) == (1 if settled else 3)
+        noised(model)
+        for _ in range(3):
+            clipper.backward(model(torch.randn(4, 4)).sum(1))
+    assert len(probes) == (1 if settled else 4)
+
+
 @pytest.mark.parametrize("how", ["mode", "autocast"])
 def test_other_circumstances_are_probed_again(how: str) -> None:
     def run(h: Tensor) -> Tensor:
@@ -263,6 +377,176 @@ def test_a_pass_that_is_not_like_the_probe_of_its_way_is_refused() -> None:
         model.forward = forward  # type: ignore[method-assign,assignment]
         with pytest.raises(NotAllowed, match="mixes people"):
             model(torch.randn(4, 3))
+
+
+class Deep(nn.Module):
+    """Goes through a second layer, or not, by an attribute; one tensor comes out either way."""
+
+    def __init__(self, deep: Callable[[Tensor], Tensor], flat: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layer, self.head, self.is_deep = nn.Linear(3, 2), nn.Linear(2, 2), True
+        self.deep, self.flat = deep, flat
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.features = h = self.layer(x)
+        return self.deep(self.head(h)) if self.is_deep else self.flat(h)
+
+
+def same(h: Tensor) -> Tensor:
+    return h
+
+
+def centred(h: Tensor) -> Tensor:
+    return h - h.mean(0)
+
+
+def centred_if_many(h: Tensor) -> Tensor:
+    return h - h.mean(0) if len(h) >= 5 else h
+
+
+@pytest.mark.parametrize("run", [centred, centred_if_many])
+@pytest.mark.parametrize("deep_first", [True, False], ids=["fewer_calls", "more_calls"])
+def test_people_who_meet_where_other_calls_are_made_are_refused(
+    run: Callable[[Tensor], Tensor], deep_first: bool
+) -> None:
+    """A pass of fewer calls was taken for one like the probe, and one of more was not checked at full size."""
+    model = Deep(same, run) if deep_first else Deep(run, same)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        for people in (7, 6, 8):
+            model.is_deep = deep_first
+            clipper.backward(model(torch.randn(7, 3)).sum(1))
+            before = clipper.sums
+            model.is_deep = not deep_first
+            with pytest.raises(NotAllowed, match="mixes people"):
+                model(torch.randn(people, 3))
+            assert all(torch.equal(before[name], value) for name, value in clipper.sums.items())
+
+
+def test_a_model_may_make_fewer_calls_and_more(probes: list[int]) -> None:
+    torch.manual_seed(2)
+    model = Deep(torch.tanh, torch.sin)
+    with Clipper(model, 1.0, exact_sums=False) as clipper:
+        for people in (4, 7, 3, 7):
+            for model.is_deep in (True, False, False):
+                x = torch.randn(people, 3)
+                clipper.clear()
+                clipper.backward(model(x).sum(1))
+                clipper.detach()
+                wanted = clipped_by_loop(gradients_by_loop(model, lambda m, x=x: m(x).sum(1)), 1.0)
+                clipper.attach()
+                for name, value in clipper.gradients().items():
+                    torch.testing.assert_close(value, wanted[name], rtol=1e-4, atol=1e-5)
+        probes.clear()
+        for _ in range(3):
+            clipper.backward(model(torch.randn(7, 3)).sum(1))
+    assert not probes
+
+
+def test_losses_are_checked_again_where_other_calls_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, asked = Clipper._reached, []
+
+    def counted(self: Clipper, losses: Tensor, person: int) -> Tensor:
+        asked.append(person)
+        return reached(self, losses, person)
+
+    monkeypatch.setattr(Clipper, "_reached", counted)
+    model = Deep(same, same)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        for model.is_deep, times in ((True, 2), (True, 2), (False, 4), (False, 4), (True, 6)):
+            clipper.backward(model(torch.randn(4, 3)).sum(1))
+            assert len(asked) == times
+
+
+class Turned(nn.Module):
+    """Takes times for people, by an attribute, in which case it goes through a second layer too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head, self.turned = nn.Linear(3, 3), nn.Linear(3, 3), False
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.head(self.layer(x.transpose(0, 1))).transpose(0, 1) if self.turned else self.layer(x)
+        return found
+
+
+def test_calls_before_a_probe_is_made_are_taken_apart_as_it_found() -> None:
+    """There are as many times as people: gradients of the first layer were taken apart by time."""
+    torch.manual_seed(2)
+    model, x = Turned(), torch.randn(4, 4, 3)
+    with Clipper(model, 1.0, exact_sums=False) as clipper:
+        clipper.backward(model(x).sum((1, 2)))
+        model.turned = True
+        with pytest.raises(NotAllowed, match="did not in the probe"):
+            model(x)
+        clipper.clear()
+        clipper.attach()
+        clipper.backward(model(x).sum((1, 2)))  # the probe knows now
+    wanted = clipped_by_loop(gradients_by_loop(model, lambda m: m(x).sum((1, 2))), 1.0)
+    for name, value in clipper.gradients().items():
+        torch.testing.assert_close(value, wanted[name], rtol=1e-4, atol=1e-5)
+
+
+class Task(Enum):
+    OWN, PAIRS = 1, 2
+
+
+class Chosen(nn.Module):
+    """Mixes people where what it is told beside their data says so."""
+
+    def __init__(self, mixing: Callable[[Any], bool]) -> None:
+        super().__init__()
+        self.layer, self.mixing = nn.Linear(3, 2), mixing
+
+    def forward(self, x: Tensor, told: Any) -> Tensor:
+        h: Tensor = self.layer(x)
+        return h - h.mean(0) if self.mixing(told) else h
+
+
+@pytest.mark.parametrize(
+    ("mixing", "own", "pairs"),
+    [
+        (lambda told: told == "pairs", "own", "pairs"),
+        (lambda told: told is Task.PAIRS, Task.OWN, Task.PAIRS),
+        (lambda told: told["task"][1] == "pairs", {"task": [1, "own"]}, {"task": [1, "pairs"]}),
+        (lambda told: told[0]["pairs"], ({"pairs": False}, 2), ({"pairs": True}, 2)),
+        (lambda told: told.count, lambda: Out(None, False), lambda: Out(None, True)),
+        (lambda told: "pairs" in told, {"own": None}, {"pairs": None}),
+    ],
+    ids=["text", "enumeration", "dict", "nested", "dataclass", "key"],
+)
+def test_people_who_meet_where_a_text_or_a_nest_in_the_call_says_so_are_refused(
+    mixing: Callable[[Any], bool], own: Any, pairs: Any
+) -> None:
+    model = Chosen(mixing)
+    own, pairs = (told() if callable(told) and not isinstance(told, Enum) else told for told in (own, pairs))
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        clipper.backward(model(torch.randn(4, 3), own).sum(1))
+        before = clipper.sums
+        with pytest.raises(NotAllowed, match="mixes people"):
+            model(torch.randn(4, 3), pairs)
+        with pytest.raises(NotAllowed, match="mixes people"):
+            model(torch.randn(4, 3), told=pairs)
+    assert all(torch.equal(before[name], value) for name, value in clipper.sums.items())
+
+
+def test_numbers_in_the_call_are_no_other_way(probes: list[int]) -> None:
+    """They may change at every call, as may the length of a list that has one for each person."""
+    model = Chosen(lambda told: False)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        for told in ([1, 2, 3], [4, 5], [], [[1], [2, 3]], [2.5]):
+            clipper.backward(model(torch.randn(4, 3), told).sum(1))
+    assert len(probes) == 1
+
+
+def test_ways_to_call_a_model_are_forgotten_some_time(monkeypatch: pytest.MonkeyPatch, probes: list[int]) -> None:
+    """A text may be another in each call."""
+    monkeypatch.setattr(clipping, "MOST_WAYS", 3)
+    model = Chosen(lambda told: False)
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        for told in ("a", "b", "c", "b", "d", "e", "e", "a"):
+            clipper.backward(model(torch.randn(4, 3), told).sum(1))
+            assert len(clipper._tried) <= 3
+    assert len(probes) == 6
 
 
 def test_another_number_of_tensors_for_more_people_is_refused() -> None:

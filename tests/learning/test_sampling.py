@@ -188,8 +188,8 @@ def test_no_step_draws_more_than_is_said(batch: int, bands: int) -> None:
     )
     most = most_drawn(made)
     law = binom(10**5 // bands, batch * bands / 10**5)
-    assert 500 * law.sf(most) < 1e-12
-    assert most <= batch + 9 * math.sqrt(batch) + 30
+    assert 500 * law.sf(most) < 1e-50
+    assert 500 * law.sf(batch + 0.8 * (most - batch) - 2) > 1e-50
     assert most <= -(-(10**5) // bands)
     whole = plan(n=50, batch=10, max_grad_norm=1.0, delta=1e-3, steps=10, noise_multiplier=4.0, sampling="shuffle")
     assert most_drawn(whole) == 10
@@ -208,4 +208,4 @@ def test_the_largest_group_draws_no_more_than_is_said(n: int, bands: int, data: 
     if most < largest:
         mean = Fraction(largest * batch * bands, n)
         assert most >= mean
-        assert float(mean - most) + most * math.log(most / mean) >= math.log(500) - math.log(1e-12) - 1e-9
+        assert float(mean - most) + most * math.log(most / mean) >= math.log(500) - math.log(1e-50) - 1e-9

@@ -16,16 +16,9 @@ from sitr.learning.clipping import Clipper
 from sitr.learning.oracle import clipped_by_loop, gradients_by_loop
 from sitr.learning.probe import Inputs, probe
 from tests.learning.loops import made
-from tests.learning.models import ViT
+from tests.learning.models import Beside, ViT, zero
 
 PEOPLE, VIEWS = 6, 4
-
-
-def zero(layer: nn.Module) -> nn.Module:
-    """A layer that returns 0, whatever it is given, until it is trained."""
-    for weight in layer.parameters():
-        nn.init.zeros_(weight)
-    return layer
 
 
 class Last(nn.Module):
@@ -49,18 +42,6 @@ class Positions(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         found: Tensor = self.layer(x + self.table(torch.arange(5).expand(len(x), -1))).mean(1)
-        return found
-
-
-class Beside(nn.Module):
-    """A branch beside what it branches from."""
-
-    def __init__(self, *layers: nn.Module) -> None:
-        super().__init__()
-        self.branch = nn.Sequential(*layers)
-
-    def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = x + self.branch(x)
         return found
 
 
@@ -300,6 +281,20 @@ def test_rows_that_neither_data_nor_losses_move_are_refused_with_advice(model: n
     assert "small random numbers" in str(caught.value)
 
 
+def test_rows_of_which_only_one_of_each_person_reaches_a_loss_are_refused() -> None:
+    """Of the others, which nobody moves, nothing shows whose they are."""
+    model = Arranged("token", within)
+
+    def forward(x: Tensor) -> Tensor:
+        h = model.layer(x.flatten(0, 1)) + model.token.expand(x.shape[0] * x.shape[1], -1)
+        found: Tensor = model.last(h).unflatten(0, x.shape[:2])[:, 0]
+        return found
+
+    model.forward = forward  # type: ignore[method-assign]
+    with Clipper(model, 1.0, exact_sums=True), pytest.raises(NotAllowed, match="nothing shows whose"):
+        model(torch.randn(PEOPLE, VIEWS, 4))
+
+
 def test_what_mixes_people_is_refused() -> None:
     """Views are averaged within a person; a mean over people, or one loss for each view, is refused."""
     model, x, y = made_of("linear")
@@ -324,3 +319,78 @@ def test_outputs_of_which_it_was_assumed_whose_they_are_are_probed_again() -> No
     assert not probe(with_another, names, inputs).settled
     nn.init.ones_(model.zero.weight)
     assert probe(with_another, names, inputs).settled
+
+
+class Labelled(nn.Module):
+    """Returns beside its own rows, made flat, what else a function makes of them, for each row."""
+
+    def __init__(self, say: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layer, self.say = nn.Linear(4, 3), say
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h = self.layer(x.flatten(0, 1))
+        return h.unflatten(0, x.shape[:2]), self.say(h)
+
+
+@pytest.mark.parametrize(
+    ("say", "settled"),
+    [
+        (lambda h: torch.arange(VIEWS).repeat(len(h) // VIEWS), True),
+        (lambda h: (h * 0).argmax(1), False),
+        (lambda h: (h * 0).detach(), False),
+        (lambda h: torch.zeros_like(h), False),
+    ],
+    ids=["numbers", "best", "detached", "as_many"],
+)
+def test_outputs_that_nobody_ever_moves_are_not_probed_again(say: Callable[[Tensor], Tensor], settled: bool) -> None:
+    """Of others nobody knows whose they are until they move, and then that may be in another order."""
+    model = Labelled(say)
+    names = {id(weight): name for name, weight in model.named_parameters()}
+    assert probe(model, names, Inputs.of((torch.randn(PEOPLE, VIEWS, 4),), {})).settled == settled
+
+
+class Shifted(nn.Module):
+    """Adds a number to each row, of which there are as many as rows, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.shift = nn.Linear(4, 3), nn.Parameter(torch.randn(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.layer(x.flatten(0, 1))
+        return (h + self.shift.expand(len(h))[:, None]).unflatten(0, x.shape[:2])
+
+
+def test_numbers_of_rows_that_nobody_moves_may_have_one_dimension() -> None:
+    """It was an IndexError."""
+    torch.manual_seed(3)
+    model, x = Shifted(), torch.randn(PEOPLE, VIEWS, 4)
+    with Clipper(model, 1.0, exact_sums=False) as clipper:
+        clipper.backward(by_person(model(x)))
+    wanted = clipped_by_loop(gradients_by_loop(model, lambda m: by_person(m(x))), 1.0)
+    for name, value in clipper.gradients().items():
+        torch.testing.assert_close(value, wanted[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("order", [in_turns, mixed, exchanged])
+def test_rows_that_are_shown_by_one_use_are_not_taken_for_others_in_another(order: Callable[..., Tensor]) -> None:
+    """What returns 0 is used as it is, and in another order by a layer of zeros, of which nothing comes back."""
+    torch.manual_seed(1)
+    model, x = Arranged("token", within), torch.randn(PEOPLE, VIEWS, 4)
+
+    def forward(x: Tensor) -> Tensor:
+        h = model.layer(x.flatten(0, 1))
+        asleep = model.norm(h)
+        h = h + asleep + model.zero(asleep[order(len(x), VIEWS, 0)])
+        found: Tensor = model.last(h.tanh()).unflatten(0, x.shape[:2])
+        return found
+
+    model.forward = forward  # type: ignore[method-assign]
+    with Clipper(model, 1.0, exact_sums=True) as clipper:
+        clipper.backward(by_person(model(x)))
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.add_(torch.randn_like(weight))
+        with pytest.raises(NotAllowed, match="mixes people"):
+            model(x)

@@ -108,6 +108,22 @@ def test_what_is_left_out_is_said():
     assert "NOT PRIVATE" in draw(made(private=False)).get_suptitle()
 
 
+def test_every_line_has_a_name(tmp_path):
+    """Matplotlib leaves names out of a legend that are empty, or begin with a low line."""
+    names = ["", "_north", "_nolegend_", "south", None]
+    answer = counted(region=names * 2, month=[*MONTHS[:1] * 5, *MONTHS[1:2] * 5])
+    (panel,) = draw(answer).axes
+    shown = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert shown == ["(empty)", "_north", "_nolegend_", "south", "(missing)"]
+    colours = [to_hex(line.get_color()) for line in panel.get_legend().get_lines()]
+    assert colours == [to_hex(line.get_color()) for line in panel.lines]
+    answer.plot().save(tmp_path / "x.svg")
+    assert "_nolegend_" in (tmp_path / "x.svg").read_text(encoding="utf-8")
+    (hidden,) = draw(counted(region=["", "_"], month=MONTHS[:2])).axes
+    assert len(hidden.get_legend().get_texts()) == 2
+    assert labels(draw(counted(region=["", "b"])).axes[0].yaxis) == ["(empty)", "b"]
+
+
 def test_lines_whose_names_begin_alike_are_apart():
     names = ["a" * 50 + end for end in "xy"]
     (panel,) = draw(counted(region=names * 2, month=[*MONTHS[:1] * 2, *MONTHS[1:2] * 2])).axes

@@ -105,7 +105,7 @@ def test_that_no_group_could_be_named_is_said(database):
     question = table.filter(table["ward"] == "nowhere").group_by("ward").aggregate(n=sitr.count())
     answer = run(database, question)
     assert len(answer) == 0
-    assert any("No group had enough units to be named" in note for note in answer.notes)
+    assert any("No group had enough units to be listed" in note for note in answer.notes)
 
 
 @pytest.mark.statistical

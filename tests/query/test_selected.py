@@ -96,7 +96,7 @@ def named(units=40):
 def test_the_answer_and_its_explanation_say_that_groups_were_chosen():
     with named() as database:
         asked = database.table("t").group_by("ward").aggregate(people=sitr.count_units(), rows=sitr.count())
-        remark = "people: a group is named when its noisy count reaches"
+        remark = "people: a group is listed when its noisy count reaches"
         assert any(note.startswith(remark) for note in asked.explain(epsilon=1).notes)
         answer = asked.release(epsilon=1)
         assert any(note.startswith(remark) for note in answer.notes)
@@ -110,5 +110,5 @@ def test_the_answer_and_its_explanation_say_that_groups_were_chosen():
 def test_groups_that_are_public_are_not_chosen():
     with clinic.database() as database:
         answer = database.table("visits").group_by("region").aggregate(people=sitr.count_units()).release(epsilon=1)
-        assert not any("is named" in note for note in answer.notes)
+        assert not any("is listed" in note for note in answer.notes)
         assert answer.total("people").value > 0

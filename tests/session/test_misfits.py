@@ -1,12 +1,15 @@
 """A check: noted in the book before a row is read, charged to nothing, stamped, and without a value of the data."""
 
+import xml.etree.ElementTree
+from dataclasses import replace
+
 import pyarrow
 import pytest
 
 from sitr.errors import DeclarationChanged, InvalidArgument
-from sitr.ledger import Ledger
+from sitr.ledger import Budget, Ledger
 from sitr.session.database import Database
-from sitr.session.misfits import NOTION, PUBLISHED, STAMP
+from sitr.session.misfits import NOT_KEPT, NOTION, PUBLISHED, STAMP, check
 from sitr.tables.source import Source
 from tests.tables import engines
 
@@ -116,3 +119,38 @@ def test_the_record_has_all_that_is_shown(database):
         "outside_categories": None,
     }
     assert (record["tables"]["offices"]["repeated_keys"], visits["lines_left_out"]) == (1, None)
+
+
+def test_it_is_stamped_where_a_prompt_or_a_notebook_shows_it(database):
+    found = database.check(unsafe_exact_counts=True)
+    assert repr(found) == f"{STAMP} Check(3 tables)"
+    root = xml.etree.ElementTree.fromstring(found._repr_html_())
+    shown = ["".join(one.itertext()).strip() for one in root.iter() if one.tag in ("p", "td")]
+    assert shown[:2] == [STAMP, PUBLISHED]
+    for said in ("visits: 4 rows of 2 patients", "1 patient has more than 2 rows: 1 row beyond that", "region"):
+        assert said in shown
+    visits = found.tables[0]
+    for counts in (visits, visits.units, *visits.lost_keys, *visits.columns.values()):
+        assert repr(counts).startswith("NOT PRIVATE: exact counts:")
+    hostile = replace(found, unit="</p><script>")
+    assert "<script>" not in hostile._repr_html_()
+    assert SECRET not in found._repr_html_()
+
+
+def test_a_note_in_memory_is_said_to_be_lost(database):
+    found = database.check(unsafe_exact_counts=True)
+    assert found.noted == ("answers", "test")
+    assert str(found).splitlines()[2] == NOT_KEPT
+    assert NOT_KEPT in found._repr_html_()
+    assert found.to_dict()["lasting"] is False
+
+
+def test_a_note_in_a_book_is_not_said_to_be_lost(tmp_path):
+    with Ledger.open(tmp_path / "book.db") as book:
+        for dataset in ("test", "answers"):
+            book.create_budget(dataset, Budget(epsilon=1.0, unit="patient"))
+        with engines.asked("duckdb", ROWS, DECLARED) as opened:
+            found = check(opened.source, book, analyst="amina", reason="typing errors")
+        assert found.noted == ("answers", "test")
+        assert NOT_KEPT not in str(found)
+        assert found.to_dict()["lasting"] is True

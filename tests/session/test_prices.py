@@ -69,7 +69,7 @@ def test_by_sql_a_price_that_the_text_states_is_the_price(table):
 def test_what_is_refused_at_every_price_is_refused_without_one(table):
     with pytest.raises(NotAllowed, match="needs a δ"):
         table.group_by("day").aggregate(n=sitr.count()).explain()
-    with pytest.raises(InvalidArgument, match="one says what is wanted"):
+    with pytest.raises(InvalidArgument, match="were given together"):
         question(table).explain(epsilon=0.1, error=3)
 
 
@@ -79,5 +79,5 @@ def test_a_release_spends_what_an_error_takes(table):
     answer = counts.release(error=200)
     assert table.database.ledger.spent("clinic").value == pytest.approx(bill.target.epsilon)
     assert answer.event == bill.plan.event
-    with pytest.raises(InvalidArgument, match="one says what is wanted"):
+    with pytest.raises(InvalidArgument, match="were given together"):
         counts.release(epsilon=1, error=200)

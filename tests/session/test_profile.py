@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+import sitr
 from sitr.accounting import PureDP
-from sitr.errors import InvalidArgument
+from sitr.errors import AccuracyWarning, InvalidArgument, UselessQuestion
 from sitr.query.answer import Additive, Answer
 from sitr.session.profile import SIZES as BINS
 from sitr.session.profile import _facts
@@ -102,3 +103,27 @@ def test_what_a_profile_would_cost_is_told_in_a_few_lines():
         ]
         profile.release(epsilon=1.0)
         assert clinic.ledger.remaining("clinic").share == pytest.approx(0.999)
+
+
+def test_a_profile_of_no_row_is_made_only_where_that_is_said():
+    with opened() as clinic:
+        visits = clinic.table("visits")
+        profile = visits.filter(visits["region"] == "nroth").profile("cost")
+        with pytest.raises(UselessQuestion, match="Did you mean 'north'") as refused:
+            profile.release(epsilon=1.0)
+        assert "anyway=True" in refused.value.do
+        assert clinic.ledger.spent("clinic").value == 0
+        assert profile.release(epsilon=1.0, anyway=True).bounds
+        assert clinic.ledger.spent("clinic").value == pytest.approx(1.0)
+
+
+def test_what_a_profile_is_warned_of_points_at_its_user():
+    with opened() as clinic:
+        visits = clinic.table("visits")
+        for table in (visits.filter(visits["region"] != "nroth"), visits[visits["region"].isin(["north", "x"])]):
+            with pytest.warns(AccuracyWarning, match="is no declared category") as caught:
+                table.profile("cost").release(epsilon=1.0)
+            assert {one.filename for one in caught} == {__file__}
+        with pytest.warns(AccuracyWarning, match="is no declared category") as caught:
+            table.aggregate(n=sitr.count()).release(epsilon=1.0)
+        assert {one.filename for one in caught} == {__file__}

@@ -188,3 +188,30 @@ def test_numbers_of_numpy_are_numbers(visits):
     assert bins.edges == (0.0, 25.0, 50.0, 75.0, 100.0)
     assert visits.aggregate(n=bins).explain(epsilon=1).errors
     assert visits.aggregate(m=sitr.mean("cost", bounds=(np.int64(0), np.float64(9.5)))).explain(epsilon=1).errors
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"epsilon": 1, "error": 5}, "epsilon and error"),
+        ({"rho": 1, "relative_error": 0.5}, "rho and relative_error"),
+        ({"error": 5, "relative_error": 0.5}, "error and relative_error"),
+        ({"epsilon": 0, "error": 5}, "epsilon and error"),
+    ],
+)
+def test_the_price_is_said_once(visits, given, named):
+    question = visits.aggregate(n=sitr.count())
+    for ask in (question.explain, question.release):
+        with pytest.raises(InvalidArgument) as refused:
+            ask(**given)
+        assert refused.value.what == f"{named} were given together."
+        assert refused.value.why
+        name, value = list(given.items())[-1]
+        assert refused.value.do == f"pass {name}={value} alone."
+
+
+def test_a_price_in_the_question_is_not_said_again_as_an_error(visits):
+    text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) AS n FROM visits"
+    with pytest.raises(InvalidArgument, match="error was given, but the query itself says epsilon = 1") as refused:
+        visits.database.sql(text).explain(error=5)
+    assert refused.value.do == "leave error out, or take epsilon out of the OPTIONS of the query."

@@ -84,7 +84,7 @@ def test_a_part_is_between_zero_and_one(opened, part):
 
 @pytest.mark.parametrize("other", [{"epsilon": 1.0}, {"rho": 1.0}, {"error": 5}])
 def test_one_thing_is_wanted(opened, other):
-    with pytest.raises(InvalidArgument, match="one says what is wanted"):
+    with pytest.raises(InvalidArgument, match="were given together"):
         opened(expected_rows=100).aggregate(n=sitr.count()).explain(relative_error=0.05, **other)
 
 

@@ -150,7 +150,7 @@ def test_an_error_is_solved_for_its_epsilon(database):
     assert max(question.explain(epsilon=found.target.epsilon * 0.9).errors.values()) > 20
     with pytest.raises(CannotCalibrate):
         database.table("visits").aggregate(m=sitr.mean("cost")).explain(error=1e-9)
-    with pytest.raises(InvalidArgument, match="one says what is wanted"):
+    with pytest.raises(InvalidArgument, match="were given together"):
         question.explain(error=20.0, epsilon=1.0)
     with pytest.raises(InvalidArgument, match="error=0"):
         question.explain(error=0)

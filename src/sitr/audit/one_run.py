@@ -241,7 +241,10 @@ def _tried(ranked: NDArray[np.bool_], tries: list[int]) -> list[tuple[int, int]]
 
 
 def _escapes(canaries: int, guesses: int, delta: float, error: float, claimed: float | None) -> float:
-    """The bias, as an ε, at which the mean number of right guesses just refutes the claim; or the most there is."""
+    """The bias, as an ε, at which the mean number of right guesses just refutes the claim; or the most there is.
+
+    Where only all right ones refute it, the bias at which all are right half of the time: 2^(-1/guesses).
+    """
     if claimed is None:
         return epsilon_lower_one_run(canaries, guesses, guesses, delta, error)
     low, high = 0, guesses + 1  # `high` right guesses refute the claim, or are more than there can be
@@ -249,4 +252,6 @@ def _escapes(canaries: int, guesses: int, delta: float, error: float, claimed: f
         middle = (low + high) // 2
         refutes = epsilon_lower_one_run(canaries, guesses, middle, delta, error) > claimed
         low, high = (low, middle) if refutes else (middle, high)
-    return math.inf if high >= guesses else math.log(high / (guesses - high))
+    if high == guesses:
+        return -math.log(math.expm1(math.log(2) / guesses))
+    return math.inf if high > guesses else math.log(high / (guesses - high))

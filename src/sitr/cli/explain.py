@@ -1,4 +1,4 @@
-"""`sitr explain`: what a question would cost and how wrong its answer would be; no row is read."""
+"""`sitr explain`: what a question would cost and how wrong its answer would be; no private row is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..query.explanation import Explanation
 
 
-@click.command(short_help="Say what a question would cost; nothing is read.")
+@click.command(short_help="Say what a question would cost; no private row is read.")
 @declaration_argument
 @sql_options
 @asking_options
@@ -38,14 +38,13 @@ def explain(
     as_json: bool,
     **bounds: int | None,
 ) -> None:
-    """Say what SQL would cost, how wrong its answer would be, and what would be left; it reads no row.
+    """Say what SQL would cost, how wrong its answer would be, and what would be left; it reads no private row.
 
     SQL is a question such as "SELECT region, COUNT(*) AS n FROM visits GROUP BY region", or - for standard input.
     """
     from ..session.prices import Prices
 
-    if sum(price is not None for price in (epsilon, rho, error)) > 1:
-        raise click.UsageError("Say one of --epsilon, --rho and --error.")
+    check_one_price(epsilon, rho, error)
     text, wrong = sql_text(sql, file), parsed_error(error)
     with open_declared(declaration, analyst, anchor, explaining=True) as database:
         question = asked(database, text, bounds)
@@ -58,6 +57,12 @@ def explain(
     if compiled and not isinstance(found, Prices):
         for one in found.queries:
             click.echo(f"\n{one};")
+
+
+def check_one_price(*prices: float | str | None) -> None:
+    """Refuse several of --epsilon, --rho and --error: each says how much is spent."""
+    if sum(price is not None for price in prices) > 1:
+        raise click.UsageError("Say one of --epsilon, --rho and --error.")
 
 
 def parsed_error(text: str | None) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -115,10 +115,12 @@ def new_file(name: str | Path, mode: str = "x") -> Iterator[IO[Any]]:
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror}. Nothing was spent.") from None
     try:
-        with file:
-            yield file
+        yield file
+        file.close()
     except BaseException:
         path.unlink(missing_ok=True)
+        with suppress(OSError):  # on a full disk closing fails again, which would hide where the answer is
+            file.close()
         raise
 
 

@@ -14,7 +14,7 @@ import click
 from ..display import counted, scientific
 from ..errors import AccuracyWarning, InvalidArgument
 from .declared import asked, asking_options, declaration_argument, open_declared, sql_options, sql_text
-from .explain import parsed_error
+from .explain import check_one_price, parsed_error
 from .output import as_json, cost_text, print_json, print_table
 from .payment import check_terminal, confirm, is_answered, new_file, paying_options, progress_bar, standings, writing
 from .words import in_options, speaking_options
@@ -69,6 +69,7 @@ def query(
 
     if csv == "-" and as_json:
         raise click.UsageError("CSV and JSON cannot both go to standard output: name a file with --csv.")
+    check_one_price(epsilon, rho, error)
     check_terminal(yes)
     if picture is not None:
         _check_picture(picture)
@@ -83,16 +84,14 @@ def query(
             raise click.UsageError(f"Say how much to spend: --epsilon, --rho or --error.\n\n{in_options(str(bill))}")
         if bill is not None and not yes:
             _confirm(question, bill, price, purpose)
-        with (
-            _file(csv) as write,
-            _picture(picture) as draw,
-            progress_bar() as progress,
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore", AccuracyWarning)  # it is among the notes of the answer
-            answer = question.release(**price, operation=operation, purpose=purpose, progress=progress, anyway=anyway)
-            write(answer)
-            draw(answer)
+        with _picture(picture) as draw:
+            with _file(csv) as write, progress_bar() as progress, warnings.catch_warnings():
+                warnings.simplefilter("ignore", AccuracyWarning)  # it is among the notes of the answer
+                answer = question.release(
+                    **price, operation=operation, purpose=purpose, progress=progress, anyway=anyway
+                )
+                write(answer)
+            draw(answer)  # the table stays in its file, whatever becomes of the picture
         rooms = standings(question, purpose)
     answer = replace(answer, notes=tuple(map(in_options, answer.notes)))
     _tell(answer, bill, rooms, csv, as_json, picture)
@@ -146,17 +145,18 @@ def _picture(path: Path | None) -> Iterator[Callable[[Answer], None]]:
 
 
 def _draw(file: IO[bytes], path: Path, answer: Answer) -> None:
-    """Draw what was paid for; where there is nothing to draw, that is said, and the answer is told all the same."""
+    """Draw what was paid for; if it cannot be drawn, that is said, and the answer is told all the same."""
     from ..pictures import format_of
 
     try:
-        drawing = answer.plot()
-    except InvalidArgument as error:
-        click.echo(f"No picture was made: {error.what}", err=True)
-        path.unlink()
-        return
-    with writing(file, answer.operation):
-        drawing.write(file, format_of(path))
+        with writing(file, answer.operation):
+            answer.plot().write(file, format_of(path))
+    except click.ClickException:  # the file cannot be written
+        raise
+    except Exception as error:  # of matplotlib too, which has years to 9999 alone
+        why = error.what if isinstance(error, InvalidArgument) else f"it cannot be drawn ({type(error).__name__})."
+        click.echo(f"No picture was made: {why}", err=True)
+        path.unlink(missing_ok=True)
 
 
 def _tell(

@@ -126,7 +126,10 @@ class Account:
         else:
             if lost.first == paid[-1].first:
                 return paid  # it was charged, and no noise was drawn for it
-            self.give_back()
+            if before is None:
+                self.give_back()
+            else:
+                self._leave_reserved()
             raise _not_under_way(operation, before)
         more = (*paid, lost)
         try:
@@ -170,6 +173,11 @@ class Account:
         self._grant = None
         self.charges.pop()
         return True
+
+    def _leave_reserved(self) -> None:
+        """Let go of a charge that was there before, and stays: the checkpoint shows that noise was drawn under it."""
+        self._grant = None
+        self.charges.pop()
 
     def commit(self, summary: dict[str, Any]) -> None:
         """Keep what is to be said of the finished run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, get_args
 
@@ -35,7 +35,7 @@ from .probe import (
     whose,
 )
 from .totals import Totals
-from .watch import Step, mixes_people, said, tensors
+from .watch import Step, flags, mixes_people, said, tensors, unlike_trials
 
 Style = Literal["flat", "per_layer", "automatic"]
 
@@ -48,6 +48,7 @@ FLOAT_PEOPLE = 2**14  # in a step with float sums,
 FLOAT_ROUNDING = 2.0**-22  # whose sum is rounded by at most this share of C for each of them (decision 0031)
 LEAST_FACTOR = 2.0**-36  # of floats: below, what a gradient times it loses may add up to more than C (decision 0031)
 STABILITY = 0.01  # what automatic clipping adds to a norm (Bu et al. 2023)
+MOST_WAYS = 256  # to call a model, of which it is known what trials showed: texts in the call may be new each time
 SMALL = 2**14  # numbers of a parameter: on a GPU, gradients of so few are put side by side
 
 
@@ -77,10 +78,12 @@ class Tried:
     Attributes:
         found: By a probe on few rows.
         largest: The number of people in the largest micro-batch that was checked at full size.
+        losses: By what losses are made of, the number of people they were checked with.
     """
 
     found: Findings
     largest: int = 0
+    losses: dict[Graph, int] = field(default_factory=dict)
 
 
 class Later:
@@ -168,7 +171,6 @@ class Clipper:
         self._book = Book()
         self._people: int | None = None
         self._outputs: list[tuple[GradientEdge, Owned]] = []
-        self._checked: dict[Graph, int] = {}  # by what losses are made of, the number of people they were checked with
         self._modes: list[Watched | None] = []
         self._kept: dict[str, tuple[Tensor, int]] = {}
         self._busy = False
@@ -345,20 +347,30 @@ class Clipper:
         people = self._people
         if not people:
             return
-        if len(outputs) != len(self._tried[self._way].found.outputs):
-            # The model was called in another way that `_circumstances` do not tell, as by an attribute.
-            steps = self._probe(inputs)
-            self._check_at_full_size(inputs)
-            if steps != made:
-                raise mixes_people("what comes out")
-        found = self._tried[self._way].found
-        if len(outputs) != len(found.outputs):
-            raise mixes_people("what comes out")
-        for x, owner in zip(outputs, found.outputs, strict=True):
+        for x, owner in zip(outputs, self._confirmed(inputs, made, len(outputs)).outputs, strict=True):
             if owner is not None and not owner.fits(x, people):
                 raise mixes_people("what comes out")
             if owner is not None and x.requires_grad:
                 self._outputs.append((get_gradient_edge(x), owner))
+
+    def _confirmed(self, inputs: Inputs, made: tuple[Step, ...], outputs: int) -> Findings:
+        """Return what trials showed of the way in which a pass was made; it is tried now if it was not before.
+
+        `_circumstances` do not tell all ways, as by an attribute: then the pass makes fewer calls than the probe, or
+        others, for which a probe was made in its midst, or more or fewer tensors come out.
+        """
+
+        def is_of(found: Findings) -> bool:
+            return made == found.steps and outputs == len(found.outputs)
+
+        if not is_of(self._tried[self._way].found):
+            self._probe(inputs)
+        if inputs.people > max(self._tried[self._way].largest, 1):  # what was checked at this size was another way
+            self._check_at_full_size(inputs)
+        found = self._tried[self._way].found
+        if not is_of(found):
+            raise unlike_trials()
+        return found
 
     def _look(self, inputs: Inputs) -> None:
         """Probe the model where it was not, or in other circumstances, or with fewer rows."""
@@ -386,12 +398,12 @@ class Clipper:
             self._busy = False
 
     def _circumstances(self, inputs: Inputs) -> tuple[object, ...]:
-        """Return on what, beside the data, it may depend what a model does: flags in the call, for one."""
+        """Return on what, beside the data, it may depend what a model does: flags and texts in the call, for one."""
         given = tensors(inputs.args, inputs.kwargs)
         named = (*((str(place), x) for place, x in enumerate(inputs.args)), *inputs.kwargs.items())
         kinds = sorted({x.device.type for x in (*given, *self.parameters.values())})
         return (
-            tuple((name, x if x is None or isinstance(x, bool) else type(x)) for name, x in named),
+            tuple((name, flags(x)) for name, x in named),
             tuple(part.training for part in self.model.modules()),
             tuple(x.dtype for x in (*given, *self.parameters.values())),
             tuple((kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in kinds),
@@ -415,14 +427,19 @@ class Clipper:
                 raise mixes_people(f"{name or 'the model'}, a {type(part).__name__}")
 
     def _probe(self, inputs: Inputs) -> tuple[Step, ...]:
+        """Probe the model. What else was seen of this way to call it holds on only if it is made of the same calls."""
         self._busy = True
         try:
             found = probe(self.model, self._names, inputs)
         finally:
             self._busy = False
-        before = self._tried.get(self._way)
-        alike = before is not None and len(before.found.outputs) == len(found.outputs)
-        self._tried[self._way] = Tried(found, before.largest if before is not None and alike else 0)
+        tried = self._tried.pop(self._way, None)
+        if tried is None or (tried.found.steps, tried.found.outputs) != (found.steps, found.outputs):
+            tried = Tried(found)
+        tried.found = found
+        self._tried[self._way] = tried
+        if len(self._tried) > MOST_WAYS:
+            del self._tried[next(iter(self._tried))]
         return found.steps
 
     def _forget(self) -> None:
@@ -440,9 +457,10 @@ class Clipper:
             )
         if not losses.requires_grad:
             raise InvalidArgument("losses have no gradient.", do="compute them with gradients enabled.")
-        graph = (self._way, graph_of(losses, [edge for edge, _ in self._outputs]))
-        if len(losses) > self._checked.get(graph, 1):
-            self._check_losses(losses, graph)
+        graph = graph_of(losses, [edge for edge, _ in self._outputs])
+        known = self._tried[self._way].losses if self._way in self._tried else {}
+        if len(losses) > known.get(graph, 1) and self._are_checked(losses):
+            known[graph] = len(losses)  # else there was too little to see, and the next losses are checked too
         self._outputs = []
         self._book.collect(losses, {name: self.parameters[name] for name in self._names.values()})
         found = self._book.finish()
@@ -453,8 +471,12 @@ class Clipper:
         with torch.no_grad():
             return {name: combine(pieces) for name, pieces in found.items()}
 
-    def _check_losses(self, losses: Tensor, graph: Graph) -> None:
-        """Refuse losses that see several people, by those of the first and the last whose loss says something."""
+    def _are_checked(self, losses: Tensor) -> bool:
+        """Refuse losses that see several people, by those of the first and the last whose loss says something.
+
+        Returns:
+            Whether both gradients reached their own person.
+        """
         telling = ((losses != 0) & losses.isfinite()).nonzero().flatten().tolist() or range(len(losses))
         own = []
         for person in sorted({telling[0], telling[-1]}):
@@ -467,8 +489,7 @@ class Clipper:
                     why="that person's data would move other people's gradients.",
                     do='compute each loss from its own row, as with reduction="none".',
                 )
-        if len(own) > 1 and all(own):  # else there was too little to see, and the next losses are checked too
-            self._checked[graph] = len(losses)
+        return len(own) > 1 and all(own)
 
     def _reached(self, losses: Tensor, person: int) -> Tensor:
         """Return whom the gradient of one person's loss reaches: at the model's outputs and inside, at junctions."""

@@ -236,9 +236,8 @@ class Watched(TorchFunctionMode):
         if found is None and not _only_looks(func) and not self._probed:
             self._probed = True
             steps = self._probe()
-            if [(s.func, s.origins) for s in steps[: self._place]] == [
-                (s.func, s.origins) for s in self.steps[: self._place]
-            ]:
+            # Gradients of the calls so far are taken apart as was found before: not only the calls have to be the same.
+            if _taken(steps[: self._place]) == _taken(self.made):
                 self.steps = steps
                 found = self._next(func, given, origins)
         return found
@@ -299,6 +298,11 @@ class Watched(TorchFunctionMode):
                     piece = piece.settle()
                 self.book.pieces.append((like, piece))
         return True
+
+
+def _taken(steps: tuple[Step, ...]) -> list[tuple[object, ...]]:
+    """Return how calls take gradients apart."""
+    return [(step.func, step.origins, step.owners, step.results) for step in steps]
 
 
 def _itself(out: Tensor, given: list[Tensor]) -> Tensor:

@@ -33,7 +33,7 @@ FOLDED = 64  # channels: with fewer, a tile holds several places of the kernel, 
 CHUNK = 32  # channels that are multiplied at a time in a Gram, of 32 bits
 GRAM_TILE = 128  # positions of its largest tile
 PROGRAMS = 1024  # that a GPU is given at least, where there is as much to do
-PADDING = 2.0**-88  # for each number, in squares of lengths from diagonals: what vanishes beside it is harmless
+PADDING = 2.0**-88  # for each number, in squares of lengths, on CPUs too: what vanishes beside it is harmless
 LENGTH = 8192  # products that one program adds: it may not depend on the batch, or a norm would
 
 

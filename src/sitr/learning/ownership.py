@@ -129,6 +129,11 @@ class Probed:
         """Say whether a person's change moved something of that person's own."""
         return bool(self._by_person(owner, person)[person])
 
+    def quiet(self, owner: Owned) -> set[int]:
+        """Return the people whose change moved nothing of their own; nobody, if there is nothing to move."""
+        everybody = range(len(self._moved)) if self._base.numel() else ()
+        return {person for person in everybody if not self.shows(owner, person)}
+
     def _assumed(self, dim: int) -> Owned:
         """Return the arrangement of `Views`, if what all people have in it is the same."""
         owner = Owned(dim, several=True, assumed=True)

@@ -501,7 +501,11 @@ class Tied:
         # The product that is summed is not that of `cross` to the last digit, nor on a GPU to the eleventh.
         rounding = self.matrix.rounding()
         off = error * spread + vanished + looked_up * rounding
-        return as_squares(looked_up.square() + applied.square() + 2 * (cross + off)).sqrt() + rounding
+        bound = as_squares(looked_up.square() + applied.square() + 2 * (cross + off)).sqrt() + rounding
+        if not self.matrix.whole:
+            return bound
+        # They are added apart, and may cancel: no number of the matrix beyond 2^SPREAD_BITS times the bound.
+        return torch.maximum(bound, (applied + rounding) * 2.0**-SPREAD_BITS)
 
     def slack(self) -> Tensor | float:  # noqa: D102
         return self.table.slack() + self.matrix.slack()

@@ -16,7 +16,7 @@ from .forward import Tap
 from .ownership import Entangled, Owned, Owner, Probed, Untold, differs
 from .pieces import whole_products
 from .rules import COMPOSITES
-from .watch import Comparison, Observer, Sighting, Step, mixes_people, name_of, replaced, said, tensors, untold
+from .watch import Comparison, Observer, Quiet, Sighting, Step, mixes_people, name_of, replaced, said, tensors, untold
 
 MOST_ROWS = 3
 LOUD = 1e4  # no number in a probe is larger
@@ -28,7 +28,7 @@ SHORT_BACKWARD_TOLERANCE = 0.1
 SHORT_FULL_SIZE_TOLERANCE = 2e-2
 COMPARED = 2**24  # numbers that are compared at once
 Graph = tuple[object, ...]
-Junction = tuple[Step, Owned, int]  # a call, and the owner of one of its results
+Junction = tuple[Step, Owned, int]  # a call, and the owner of one of its tensors: which of its arguments, then results
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,8 @@ class Findings:
     Attributes:
         steps: What happens at each call that sees parameters.
         outputs: Whose each tensor that comes out is.
-        settled: Each person's change was seen in what came out for that person: there was something to see.
+        settled: Each person's change was seen in what came out for that person, and that change or the gradient of what
+            came out at each call that sees parameters: there was something to see.
     """
 
     steps: tuple[Step, ...]
@@ -152,7 +153,7 @@ def probe(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Findings:
         inputs = inputs.doubled()
     rows = min(MOST_ROWS, inputs.people)
     fewer, base = (_seen(model, names, inputs.first(count)) for count in (rows - 1, rows))
-    inside, outside = Comparison(fewer.sightings, base.sightings), _Outputs(fewer.outputs, base.outputs)
+    inside, outside = Comparison(fewer.sightings, base.sightings), _Outputs(fewer, base)
     del fewer
     changed = []
     for person in range(rows):
@@ -168,11 +169,12 @@ def probe(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Findings:
             why="whether a person's loss depends on others is seen in what it is computed from.",
             do="return tensors with one row for each person, and compute losses from them.",
         )
+    quiet = inside.quiet(steps)
     base.let_go()
     del inside, outside  # they hold the same copies
     tolerance = SHORT_BACKWARD_TOLERANCE if _is_short(model) else BACKWARD_TOLERANCE
-    _check_backward(steps, owners, base, changed, tolerance)
-    return Findings(steps, owners, settled)
+    awake = _check_backward(steps, owners, base, changed, quiet, tolerance)
+    return Findings(steps, owners, settled and awake)
 
 
 def is_checked_at_full_size(model: nn.Module, found: Findings, inputs: Inputs) -> bool:
@@ -210,10 +212,19 @@ class Run:
     Attributes:
         sightings: The calls that saw parameters.
         outputs: What came out.
+        public: Which of that nobody's data, and no gradient, can ever reach.
     """
 
     sightings: list[Sighting]
     outputs: list[Tensor]
+    public: list[bool]
+
+    def edge(self, junction: Junction) -> GradientEdge:
+        """Return where gradients reach a tensor that needs one."""
+        step, _, k = junction
+        found = self.sightings[step.place].edges[k]
+        assert found is not None
+        return found
 
     def let_go(self) -> None:
         """Hold no copies of what was seen inside; gradients can still be asked for."""
@@ -234,7 +245,8 @@ def _seen(model: nn.Module, names: dict[int, str], inputs: Inputs) -> Run:
     _restore(model, state)
     if drawn:
         raise draws_random_numbers()
-    return Run(observer.sightings, said(out))
+    outputs = said(out)
+    return Run(observer.sightings, outputs, [observer.is_public(x) for x in outputs])
 
 
 def _called(model: nn.Module, inputs: Inputs) -> Any:
@@ -282,11 +294,11 @@ class _Outputs:
         base: Of the run that the others are compared with.
     """
 
-    def __init__(self, fewer: list[Tensor], base: list[Tensor]) -> None:
-        self._spoilt = any(bool(x.isnan().any()) for x in base)
-        self._count, self._people = len(base), 0
-        self._check(fewer)
-        self._probed = [Probed(x, y.detach()) for x, y in zip(fewer, base, strict=True)]
+    def __init__(self, fewer: Run, base: Run) -> None:
+        self._spoilt = any(bool(x.isnan().any()) for x in base.outputs)
+        self._count, self._people, self._public = len(base.outputs), 0, base.public
+        self._check(fewer.outputs)
+        self._probed = [Probed(x, y.detach()) for x, y in zip(fewer.outputs, base.outputs, strict=True)]
 
     def compare(self, changed: list[Tensor]) -> None:
         """See the run in which the input of one person, the next one, is another."""
@@ -305,10 +317,12 @@ class _Outputs:
             raise mixes_people("what comes out") from None
 
     def settled(self) -> bool:
-        """Say whether each person's change moved what came out for that person, and nothing is assumed or hidden."""
-        owned = [
-            (probed, owner) for probed, owner in zip(self._probed, self.owners(), strict=True) if owner is not None
-        ]
+        """Say whether each person's change moved what came out for that person, and nothing is assumed or hidden.
+
+        Of what nobody's data can move it is assumed for ever whose it is, and means nothing.
+        """
+        told = zip(self._probed, self.owners(), self._public, strict=True)
+        owned = [(probed, owner) for probed, owner, public in told if owner and not (owner.assumed and public)]
         everybody = range(self._people)
         hidden = self._spoilt or any(owner.assumed for _, owner in owned)
         return not hidden and all(any(each.shows(owner, i) for each, owner in owned) for i in everybody)
@@ -319,27 +333,54 @@ class _Outputs:
 
 
 def _check_backward(
-    steps: tuple[Step, ...], owners: tuple[Owner, ...], base: Run, changed: list[Run], tolerance: float
-) -> None:
+    steps: tuple[Step, ...], owners: tuple[Owner, ...], base: Run, changed: list[Run], quiet: Quiet, tolerance: float
+) -> bool:
     """Give each person in turn other data and another gradient: at each junction only that person's may move.
 
     Where an arrangement was assumed, all of that person's have to: then no other arrangement fits. Outputs of which it
     was assumed give no gradients meanwhile, since they would arrive as they were sent; they are tried afterwards.
+
+    Returns:
+        Whether the gradients of all who were quiet somewhere arrived there: behind what returns 0, and before what
+        returns 0 as well, people may meet, and nothing shows it before both are trained.
     """
-    edges = [(step, owner, k) for step in steps for k, owner in enumerate(step.results or ()) if owner is not None]
-    if not edges:
-        return
+    results = [(step, owner, k) for step, owner, k in _places(steps) if k >= len(step.owners)]
+    if not results:
+        return True
     assumed = {place: owner for place, owner in enumerate(owners) if owner is not None and owner.assumed}
     known = {place: owner for place, owner in enumerate(owners) if place not in assumed}
-    for person, (step, owner, _), x, y in _changes(base, changed, known, edges):
-        where = f"the gradient of {name_of(step.func)} with {step.names()}"
+    edges = [*results, *_quiet_arguments(steps, [base, *changed], quiet)]
+    asleep = {place: set(people) for place, people in quiet.items()}
+    for person, (step, owner, k), x, y in _changes(base, changed, known, edges):
+        where, is_result = f"the gradient of {name_of(step.func)} with {step.names()}", k >= len(step.owners)
         if not _is_own(x, y, owner, person, len(changed), tolerance):
             raise mixes_people(where)
-        if owner.assumed and not _is_all(x, y, owner, person, len(changed), tolerance):
-            raise untold(where)
+        silent = asleep.get((step.place, k), set())
+        if (owner.assumed and is_result) or person in silent:
+            if _arrives(x, y, owner, person, len(changed), tolerance):
+                silent.discard(person)
+            elif owner.assumed and is_result:
+                raise untold(where)
     for place, owner in assumed.items():
-        if base.outputs[place].requires_grad and not _is_told(place, owner, edges, base, changed, tolerance):
+        if base.outputs[place].requires_grad and not _is_told(place, owner, results, base, changed, tolerance):
             raise untold("what comes out")
+    return not any(asleep.values())
+
+
+def _places(steps: tuple[Step, ...]) -> Iterator[Junction]:
+    """Yield all that belongs to people in calls that see parameters."""
+    for step in steps:
+        for k, owner in enumerate(step.all):
+            if owner is not None:
+                yield step, owner, k
+
+
+def _quiet_arguments(steps: tuple[Step, ...], runs: list[Run], quiet: Quiet) -> Iterator[Junction]:
+    """Yield arguments that somebody's data did not move: the others are known, and their gradients take memory."""
+    for step, owner, k in _places(steps):
+        reached = all(run.sightings[step.place].edges[k] is not None for run in runs)
+        if k < len(step.owners) and (step.place, k) in quiet and reached:
+            yield step, owner, k
 
 
 def _is_told(place: int, owner: Owned, edges: list[Junction], base: Run, changed: list[Run], tolerance: float) -> bool:
@@ -384,7 +425,7 @@ def _gradients(
             rows = owner.split(gradient, people).clone()
             rows[person] *= -8
             starts[place] = owner.join(rows)
-    wanted = [run.sightings[step.place].edges[k] for step, _, k in edges]
+    wanted = [run.edge(junction) for junction in edges]
     outputs = [run.outputs[place] for place in starts]
     return torch.autograd.grad(outputs, wanted, list(starts.values()), retain_graph=True, allow_unused=True)
 
@@ -396,13 +437,14 @@ def _is_own(x: Tensor | None, y: Tensor | None, owner: Owned, person: int, peopl
     return _stays(x, y, owner, person, people, tolerance)
 
 
-def _is_all(x: Tensor | None, y: Tensor | None, owner: Owned, person: int, people: int, tolerance: float) -> bool:
-    """Say whether a gradient moved in each of one person's rows."""
+def _arrives(x: Tensor | None, y: Tensor | None, owner: Owned, person: int, people: int, tolerance: float) -> bool:
+    """Say whether a gradient moved in a person's rows: in each of them, where it is assumed which they are."""
     if x is None or y is None or not x.numel():
         return False
     size = x.abs().nan_to_num(0, 0, 0).amax()
-    moved = owner.split((x - y).abs() > tolerance * size, people)[person]
-    return bool(moved.movedim(owner.dim, 0).flatten(1).any(1).all())
+    moved = owner.split((x - y).abs() > tolerance * size, people)[person].movedim(owner.dim, 0)
+    rows = moved.reshape(len(moved), -1).any(1)
+    return bool(rows.all() if owner.assumed else rows.any())
 
 
 def _is_short(model: nn.Module) -> bool:

@@ -17,7 +17,7 @@ from ..mechanisms.samplers.draws import included
 from .plan import TrainingPlan
 
 Integers = NDArray[np.int64]
-LOG_NEVER = math.log(1e-12)  # of a chance, 1e-12, of what is taken never to happen
+LOG_NEVER = math.log(1e-50)  # of a chance that no price counts, as little as that of noise which is not Gaussian
 
 
 class Sampler(Protocol):
@@ -123,7 +123,7 @@ def _order(n: int, seed: int, epoch: int) -> Integers:
 
 
 def most_drawn(plan: TrainingPlan) -> int:
-    """Return how many a step draws at most, but for a chance of 1e-12 that any step of the plan draws more.
+    """Return how many a step draws at most, but for a chance of 1e-50 that any step of the plan draws more.
 
     By Chernoff's bound P[N ≥ k] ≤ e^{k - b - k ln(k/b)} for independent draws with a mean of b: `rate` of everyone, or
     of the largest of the groups that take turns, which may have one example more than n/bands.
@@ -131,7 +131,7 @@ def most_drawn(plan: TrainingPlan) -> int:
     Example:
         >>> from sitr.learning.plan import plan
         >>> most_drawn(plan(n=10**6, batch=1000, max_grad_norm=1.0, delta=1e-7, steps=500, noise_multiplier=1.0))
-        1272
+        1532
     """
     if plan.sampling == "shuffle":
         return plan.batch

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from numbers import Number
 from types import MemberDescriptorType
 from typing import Any
@@ -23,8 +24,10 @@ from ..errors import NotAllowed
 from .ownership import SHARED, Entangled, Owner, Probed, Untold
 
 Function = Callable[..., Any]
+Quiet = dict[tuple[int, int], set[int]]  # people, by a call and the place of a tensor in it, as in `Sighting.all`
 NESTED = (tuple, list, dict)
 PLAIN = (type(None), bool, Number, str)  # holds no tensor
+FLAGS = (type(None), bool, str, Enum)  # may say how a model is to work: numbers may be others in each call
 
 
 def tensors(*trees: object) -> list[Tensor]:
@@ -61,6 +64,25 @@ def said(out: object) -> list[Tensor]:
     if not isinstance(out, Tensor):
         _refuse_closed(out)
     return tensors(out)
+
+
+def flags(tree: Any) -> object:
+    """Return what in an argument may say how a model is to work, with its place in nests; of all else the type.
+
+    How long a list of other things is says nothing: there may be one for each person.
+
+    Example:
+        >>> flags({"x": torch.zeros(2), "options": ["sum", 3]})
+        (<class 'dict'>, ('options', (<class 'list'>, (0, 'sum'))))
+    """
+    if isinstance(tree, FLAGS):
+        return tree
+    if not _is_nest(tree):
+        return type(tree)
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, NESTED) else ()
+    known = [(name, flags(part)) for name, part in (*items, *_attributes(tree).items())]
+    told = [(name, part) for name, part in known if not isinstance(part, type)]
+    return (type(tree), *told) if told else type(tree)
 
 
 def _is_nest(tree: object) -> bool:
@@ -137,14 +159,14 @@ class Sighting:
         origins: For each tensor among the arguments, the name of the parameter it is, the call that made it, or None.
         values: Copies of the arguments that are no parameters.
         results: Copies of the tensors that came out.
-        edges: Where gradients reach those tensors.
+        edges: Where gradients reach the arguments, then the results; None where none does, or at a parameter.
     """
 
     func: Function
     origins: tuple[str | Token | None, ...]
     values: tuple[Tensor | None, ...]
     results: tuple[Tensor, ...]
-    edges: tuple[GradientEdge, ...] = ()
+    edges: tuple[GradientEdge | None, ...] = ()
 
     @property
     def all(self) -> tuple[Tensor | None, ...]:
@@ -173,6 +195,11 @@ class Step:
     origins: tuple[str | Token | None, ...]
     owners: tuple[Owner, ...]
     results: tuple[Owner, ...] | None
+
+    @property
+    def all(self) -> tuple[Owner, ...]:
+        """Whose each argument is, then each result, as in `Sighting`."""
+        return (*self.owners, *(self.results or ()))
 
     @property
     def junction(self) -> bool:
@@ -211,17 +238,19 @@ class Observer(TorchFunctionMode):
         given = tensors(args, kwargs)
         origins = tuple(self._origin(x) for x in given)
         seen = any(origins) and torch.is_grad_enabled()
-        values = (
-            tuple(None if isinstance(o, str) else x.detach().clone() for x, o in zip(given, origins, strict=True))
-            if seen
-            else ()
-        )
+        # Before the call, which may be in place.
+        values: list[Tensor | None] = []
+        sources: list[GradientEdge | None] = []
+        for x, origin in zip(given, origins, strict=True) if seen else ():
+            is_parameter = isinstance(origin, str)
+            values.append(None if is_parameter else x.detach().clone())
+            sources.append(None if is_parameter else _edge(x))
         out = func(*args, **kwargs)
         results = [x for x in tensors(out) if x.requires_grad] if seen else []
         if results:
             kept = tuple(x.detach().clone() for x in results)
-            edges = tuple(get_gradient_edge(x) for x in results)
-            self.sightings.append(Sighting(func, origins, values, kept, edges))
+            edges = (*sources, *map(_edge, results))
+            self.sightings.append(Sighting(func, origins, tuple(values), kept, edges))
         if any(id(x) in self._private for x in given):
             for x in tensors(out):
                 self._private[id(x)] = x
@@ -231,10 +260,18 @@ class Observer(TorchFunctionMode):
                 self._made[id(x)] = (x, Token(len(self.sightings) - 1, place))
         return out
 
+    def is_public(self, x: Tensor) -> bool:
+        """Say whether a tensor was made of nobody's data, and needs no gradient, as numbers of positions."""
+        return not x.requires_grad and id(x) not in self._private
+
     def _origin(self, x: Tensor) -> str | Token | None:
         if id(x) in self.parameters:
             return self.parameters[id(x)]
         return self._made[id(x)][1] if id(x) in self._made else None
+
+
+def _edge(x: Tensor) -> GradientEdge | None:
+    return get_gradient_edge(x) if x.requires_grad else None
 
 
 class Comparison:
@@ -295,6 +332,16 @@ class Comparison:
             steps.append(Step(place, sight.func, origins, owners, None if derived else results))
         return tuple(steps)
 
+    def quiet(self, steps: tuple[Step, ...]) -> Quiet:
+        """Return whose change moved nothing that is theirs, at arguments and results that gradients may reach."""
+        found = {}
+        for step in (step for step in steps if step.junction):
+            for k, owner in enumerate(step.all):
+                probed = self._probed[step.place][k]
+                if owner is not None and probed is not None and self._base[step.place].edges[k] is not None:
+                    found[step.place, k] = probed.quiet(owner)
+        return {place: people for place, people in found.items() if people}
+
     def _check(self, run: list[Sighting]) -> None:
         seen, wanted = ([(s.func, s.origins, len(s.results)) for s in sights] for sights in (run, self._base))
         if seen != wanted:
@@ -345,6 +392,15 @@ def mixes_people(where: str) -> NotAllowed:
         f"the model mixes people: rows of {where} cannot be told apart by person.",
         why="a gradient that depends on several people cannot be clipped for each of them.",
         do="use layers that treat each example by itself; sitr.learning.fix(model) replaces batch normalisation.",
+    )
+
+
+def unlike_trials() -> NotAllowed:
+    """Return the error for a pass of other calls than those of the probe that was made for it."""
+    return NotAllowed(
+        "the model made other calls in this pass than when it was tried for it: nothing shows whether it mixes people.",
+        why="whose gradient is whose is found by running it on few rows, and holds for what was run.",
+        do="make what the model calls independent of the data, of the batch size and of how often it was called.",
     )
 
 

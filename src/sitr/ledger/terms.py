@@ -271,7 +271,7 @@ def untold(dataset: str) -> DeclarationChanged:
     """The refusal of a budget of which a book does not say what it depends on, and of others does."""
     return DeclarationChanged(
         f"the book does not say what the promise of budget {dataset!r} depends on, as it does of others.",
-        why="it may have been made by hand for rows that are charged to another budget, which would then be spent twice.",
+        why="it may have been made by hand for rows that another budget is charged for, and they would be spent twice.",
         do="let its owner write that down: sitr budget begin DECLARATION.",
     )
 

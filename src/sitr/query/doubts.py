@@ -14,6 +14,8 @@ from .measurements import Groups, Sums
 from .planner import Plan
 from .remarks import remark, unlisted
 
+RARELY = 0.01  # a chance at which nothing is as good as certain
+
 
 @dataclass(frozen=True)
 class Doubt:
@@ -83,17 +85,20 @@ def _impossible(condition: Expression, schema: Schema) -> Iterator[str]:
 
 
 def _few_units(plan: Plan, facts: Facts) -> tuple[Doubt, ...]:
-    """No group can have as many units as it takes to be listed."""
-    needed = [one.selection.threshold for one in plan.measurements if isinstance(one, Groups)]
-    if not needed or facts.units is None or needed[0] <= facts.units:
+    """No group has as many units as it takes to be listed; near that number noise may list one all the same."""
+    selection = next((one.selection for one in plan.measurements if isinstance(one, Groups)), None)
+    if selection is None or facts.units is None or selection.threshold <= facts.units:
         return ()
     bounded = "" if plan.bound is None else "bound the groups of a unit (max_groups_per_unit), "
     advice = f"{bounded}declare the categories, or spend more."
+    # All units may be in as many groups as one of them may be in; groups with fewer units are listed more rarely.
+    chance = selection.max_groups_per_unit * selection.chance(max(int(facts.units), 1))
+    said = "No group can be listed" if chance < RARELY else "Perhaps no group is listed"
     text = (
-        f"No group can be listed: that takes {needed[0]:,} units, and there are about {facts.units:,.0f}. "
+        f"{said}: that takes {selection.threshold:,} units, and there are about {facts.units:,.0f}. "
         f"{advice[0].upper()}{advice[1:]}"
     )
-    return (Doubt(text, certain=True),)
+    return (Doubt(text, certain=chance < RARELY),)
 
 
 def _drowned(plan: Plan, errors: Mapping[str, float], size: float) -> Iterator[Doubt]:
@@ -104,7 +109,9 @@ def _drowned(plan: Plan, errors: Mapping[str, float], size: float) -> Iterator[D
             low, high = next(iter(measured.measures.values())).grid.ends
             if error >= (high - low) / 2:
                 text = f"{name}: noise of ± {error:.3g} says no more than the bounds, {float(low):g} to {float(high):g}"
-                yield Doubt(f"{text}. Spend more, ask for larger groups, or use narrower bounds.", certain=True)
+                # How large a group is, is a guess: as if all groups were alike.
+                certain = not plan.keys
+                yield Doubt(f"{text}. Spend more, ask for larger groups, or use narrower bounds.", certain)
         elif aggregate.kind == "count" and error >= size:
             text = f"{name}: noise of ± {math.ceil(error):,} is larger than a group, of about {size:,.0f} rows"
             yield Doubt(f"{text}. Spend more, or ask for larger groups.", certain=False)

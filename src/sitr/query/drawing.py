@@ -28,6 +28,7 @@ BARS = 40  # rows that are drawn as bars
 PANELS = 4  # numbers that are drawn unless they are named
 LONGEST = 30  # characters of a label
 LINE = 105  # characters of a line under the axes
+EMPTY = "(empty)"  # the label of a key that is an empty text
 INTERVALS = "Thin lines are the 95 % intervals of the noise."
 BANDS = "Shaded, or thin lines where there is one point: the 95 % intervals of the noise."
 
@@ -111,7 +112,7 @@ def _series(answer: Answer, over: str) -> dict[tuple[Any, ...], list[int]]:
 
 
 def _label(keys: Sequence[Any]) -> str:
-    text = ", ".join(map(key_text, keys))
+    text = ", ".join(key_text(key) or EMPTY for key in keys)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
@@ -136,9 +137,11 @@ def _draw_bars(panel: Axes, answer: Answer, name: str) -> None:
 def _draw_lines(panel: Axes, answer: Answer, name: str, over: str) -> None:
     """A line over time for each choice of the other keys."""
     series = _series(answer, over)
+    lines = []
     for colour, (keys, rows) in zip(COLOURS, series.items(), strict=False):
         times = np.array([answer.value[over][row] for row in rows], dtype="datetime64[us]")
-        panel.plot(times, _floats(answer.value[name], rows), "o-", color=colour, markersize=4, label=_label(keys))
+        numbers = _floats(answer.value[name], rows)
+        lines += panel.plot(times, numbers, "o-", color=colour, markersize=4, label=_label(keys))
         known, low, high = _intervals(answer, name, rows, times)
         if len(known) > 1:  # thin lines of several months would hide one another
             panel.fill_between(known, low, high, color=colour, alpha=0.15, linewidth=0)
@@ -149,7 +152,9 @@ def _draw_lines(panel: Axes, answer: Answer, name: str, over: str) -> None:
     if 0 < bottom < top - bottom:  # zero is so near that a picture without it would exaggerate
         panel.set_ylim(bottom=0)
     if len(series) > 1:
-        legend = panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+        # Named one by one: matplotlib itself leaves out what begins with "_".
+        labels = [str(line.get_label()) for line in lines]
+        legend = panel.legend(lines, labels, loc="center left", bbox_to_anchor=(1.01, 0.5))
         for text in legend.get_texts():
             text.set_parse_math(False)
 

@@ -217,7 +217,7 @@ class Execution:
 
     def _remarks(self, keys: dict[str, list[Any]], found: dict[str, Estimated]) -> list[str]:
         if self.plan.selects and not any(keys.values()):
-            return ["No group had enough units to be named: explain() says how many it takes."]
+            return ["No group had enough units to be listed: explain() says how many it takes."]
         empty = [remark for name, one in found.items() for remark in self._empty(name, one)]
         return [*selected.remarks(self.plan), *empty]
 

@@ -55,6 +55,7 @@ class Explanation:
         notes: Remarks.
         lasting: Whether the ledger that a release is charged to outlives the process; one in memory does not.
         unit: Whom the promise protects, in a word.
+        public_read: Whether rows of public tables were read, to list groups.
     """
 
     plan: Plan
@@ -70,6 +71,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
     lasting: bool = True
     unit: str = "unit"
+    public_read: bool = False
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -90,7 +92,7 @@ class Explanation:
     def _cost(self) -> str:
         delta = f" at δ = {scientific(self.target.delta)}" if self.target.delta else ""
         cost = rounded_up(reckoned(float(self.epsilon), spent=True))
-        read = "Of private tables no row" if self.plan.query.together else "Nothing"
+        read = "Of private tables no row" if self.public_read else "Nothing"
         return f"This would cost ε = {cost}{delta}. {read} has been read."
 
     def _measurements(self) -> list[tuple[str, ...]]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import NotAllowed
 from ..tables.declaration import Declaration
 from ..tables.expressions import Column
-from ..tables.relations import Join, Relation, public_origin
+from ..tables.limits import NUMBERS
+from ..tables.relations import Join, Relation, Sides, public_origin
 from ..tables.tally import Key
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 Read = Callable[[Relation, tuple[Key, ...], int], list[Row]]
 MOST_ROWS = 100_000  # of a public table, that are groups
+TOO_MANY = "too many to list, so groups are found privately."
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,17 @@ class Together:
 
 
 class Listed(NamedTuple):
-    """A query with the groups that public tables list, and what is to be said of it."""
+    """A query with the groups that public tables list.
+
+    Attributes:
+        query: It.
+        notes: What is to be said of it.
+        read: Whether rows of public tables were read for it; they were too where those are too many to list.
+    """
 
     query: Query
     notes: tuple[str, ...]
+    read: bool
 
 
 def with_public_groups(query: Query, declared: Declaration, read: Read) -> Listed:
@@ -62,7 +71,8 @@ def with_public_groups(query: Query, declared: Declaration, read: Read) -> Liste
         read: Gives the different keys in a public relation, no more than so many.
     """
     found, notes = [], []
-    for join, keys in _by_join(query, declared):
+    joins = _by_join(query, declared)
+    for join, keys in joins:
         rows = set(read(join.right, keys, MOST_ROWS + 1))
         if join.keep:
             rows.add((None,) * len(keys))  # of what matches nothing
@@ -76,11 +86,22 @@ def with_public_groups(query: Query, declared: Declaration, read: Read) -> Liste
         if len(rows) <= MOST_ROWS:
             found.append(Together(names, tuple(in_order(rows))))
         else:
-            notes.append(
-                f"The public table has more than {MOST_ROWS:,} values of {', '.join(names)}: too many to list, so "
-                "groups are found privately."
-            )
-    return Listed(replace(query, together=tuple(found)) if found else query, tuple(notes))
+            notes.append(f"The public table has more than {MOST_ROWS:,} values of {', '.join(names)}: {TOO_MANY}")
+    grouped, more = _within_limits(replace(query, together=tuple(found)) if found else query, declared)
+    return Listed(grouped, (*notes, *more), bool(joins))
+
+
+def _within_limits(query: Query, declared: Declaration) -> tuple[Query, list[str]]:
+    """A query without its longest lists, while with them its answer would have too many numbers; and remarks."""
+    notes = []
+    while query.together and (numbers := query.count_numbers(declared)) > NUMBERS:
+        longest = max(query.together, key=lambda one: len(one.rows))
+        notes.append(
+            f"With {len(longest.rows):,} values of {', '.join(longest.names)} from the public table, the answer would "
+            f"have {numbers:,} numbers: {TOO_MANY}"
+        )
+        query = replace(query, together=tuple(one for one in query.together if one is not longest))
+    return query, notes
 
 
 def in_order(groups: Iterable[Row]) -> list[Row]:
@@ -90,14 +111,14 @@ def in_order(groups: Iterable[Row]) -> list[Row]:
 
 def _by_join(query: Query, declared: Declaration) -> list[tuple[Join, tuple[Key, ...]]]:
     """The joins with public tables that some key, whose values are not known, has all of its values from."""
-    joins: dict[int, tuple[Join, list[Key]]] = {}
-    unknown: set[int] = set()
+    joins: dict[Sides, tuple[Join, list[Key]]] = {}
+    unknown: set[Sides] = set()
     for one, key in zip(query.groupings, query.keys(declared), strict=True):
         if one.values is not None or not isinstance(one.value, Column):
             continue
         origin = public_origin(one.value.name, query.relation, declared)
         if origin is not None:
-            keys = joins.setdefault(id(origin.join), (origin.join, []))[1]
+            keys = joins.setdefault(origin.path, (origin.join, []))[1]
             keys.append(Key(one.name, Column(origin.column), None))
-            unknown |= {id(origin.join)} if key.known is None else set()
-    return [(join, tuple(keys)) for place, (join, keys) in joins.items() if place in unknown]
+            unknown |= {origin.path} if key.known is None else set()
+    return [(join, tuple(keys)) for path, (join, keys) in joins.items() if path in unknown]

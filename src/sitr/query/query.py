@@ -153,16 +153,31 @@ class Query:
         return datasets_of(self.relation, declared)
 
     def keys(self, declared: Declaration) -> tuple[Key, ...]:
-        """Return the keys with their public values, where there are any."""
+        """Return the keys with their public values, where there are any.
+
+        Raises:
+            NotAllowed: The answer would have too many numbers.
+        """
+        keys = self._keys(declared)
+        check_numbers(self.count_groups(keys), self._bins, len(self.aggregates))
+        return keys
+
+    def count_numbers(self, declared: Declaration) -> int:
+        """Return how many numbers the answer would have, by those keys whose values are public."""
+        return self.count_groups(self._keys(declared)) * self._bins * len(self.aggregates)
+
+    def _keys(self, declared: Declaration) -> tuple[Key, ...]:
         schema = self.relation.schema(declared)
         listed = {name: known for one in self.together for name, known in one.known.items()}
-        keys = tuple(
+        return tuple(
             Key(one.name, one.value, listed.get(one.name, _known(one, one.value.domain(schema))))
             for one in self.groupings
         )
-        bins = max((len(one.edges) - 1 for one in self.aggregates.values()), default=1)
-        check_numbers(self.count_groups(keys), max(bins, 1), len(self.aggregates))
-        return keys
+
+    @property
+    def _bins(self) -> int:
+        """Rows of the answer for each group."""
+        return max((len(one.edges) - 1 for one in self.aggregates.values() if one.edges), default=1)
 
     def groups(self, keys: tuple[Key, ...]) -> list[tuple[Any, ...]]:
         """Return all groups, by keys with public values; those of a public table go together as its rows have them."""

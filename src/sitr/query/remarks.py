@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import date, datetime
+from typing import Any
 
 from .. import _validate
 from ..display import counted, scientific
 from ..tables.declaration import Declaration
-from ..tables.domains import OTHERS
-from ..tables.expressions import Column, Comparison, Constant, Expression, In
+from ..tables.domains import OTHERS, Kind
+from ..tables.expressions import Column, Comparison, Constant, Expression, In, constant_kind
 from ..tables.relations import Derive, Filter, Join, PerUnit, Relation, Schema, Select
 from .measurements import Groups
 from .planner import Plan
@@ -105,7 +107,18 @@ def _compared(value: Expression) -> Iterator[tuple[Column, object]]:
 def remark(column: Column, constant: object, schema: Schema) -> Iterator[str]:
     """Yield a remark, if a column has declared categories, and a constant is none of them."""
     listed = schema[column.name].categories
-    if listed is not None and constant not in listed:
+    if listed is not None and not _is_among(constant, listed, schema[column.name].kind):
         close = _validate.meant(constant, listed) if isinstance(constant, str) else ""
         among = f"All that are none are {OTHERS!r}. " if schema[column.name].others else ""
         yield f"{_validate.shown(constant)} is no declared category of {column.name}. {among}{close}".rstrip()
+
+
+def _is_among(constant: Any, listed: tuple[Any, ...], kind: Kind) -> bool:
+    """Whether a constant is one of some values of a kind; a date beside a time is its midnight, as engines have it."""
+    if {constant_kind(constant), kind} == {"date", "timestamp"}:
+        return _midnight(constant) in map(_midnight, listed)
+    return constant in listed
+
+
+def _midnight(value: date) -> datetime:
+    return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)

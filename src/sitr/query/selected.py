@@ -15,8 +15,8 @@ Floats = NDArray[np.float64]
 MISSED = 0.05
 SURE = 1 - 1e-9  # of a probability: floating point errs to the side of the wider interval
 REMARK = (
-    "{name}: a group is named when its noisy count reaches {threshold:,}, so that groups which barely are look larger "
-    "than they are. The intervals allow for that: of a group that is named, 95 in 100 hold its true count."
+    "{name}: a group is listed when its noisy count reaches {threshold:,}, so that groups which barely are look larger "
+    "than they are. The intervals allow for that: of a group that is listed, 95 in 100 hold its true count."
 )
 
 

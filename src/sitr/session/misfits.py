@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .. import markup
 from ..display import counted
 from ..ledger import Ledger
 from ..tables.declaration import Declaration, KeyPath
@@ -17,6 +18,7 @@ PUBLISHED = "What you copy from here into the declaration becomes public."
 PROFILE = """\
 For bounds and row limits, take a profile: db.table("visits").profile("cost").
 It finds them privately, and its cost is charged to the budget."""
+NOT_KEPT = "The ledger is in memory: its note of this check is lost with the process."
 NOTION = "exact counts, which protect nobody"
 REASON = "to see what the declaration leaves out"
 COLUMNS = ("missing", "do not parse", "outside bounds", "outside categories")
@@ -32,25 +34,42 @@ class Check:
         tables: What does not fit, table by table.
         noted: The datasets as whose owner this was noted in the book; none before it is begun.
         private: Never.
+        lasting: Whether the book outlives the process; one in memory does not, nor does what it has noted.
     """
 
     unit: str
     tables: tuple[Misfits, ...]
     noted: tuple[str, ...]
     private = False
+    lasting: bool = True
 
     def __str__(self) -> str:
-        lines = [STAMP, PUBLISHED]
+        lines = self._above()
         for found in self.tables:
             lines += ["", *remarks(found, self.unit)]
             lines += [f"  {name}: {', '.join(_said(cells))}" for name, *cells in column_rows(found)]
         return "\n".join([*lines, "", PROFILE])
 
+    def __repr__(self) -> str:
+        return f"{STAMP} Check({counted(len(self.tables), 'table')})"
+
+    def _repr_html_(self) -> str:
+        pieces = []
+        for found in self.tables:
+            head, *under = remarks(found, self.unit)
+            pieces += [markup.title(head), markup.lines(*under)]
+            pieces.append(markup.table(("column", *COLUMNS), column_rows(found), numbers=len(COLUMNS)))
+        return markup.page(markup.lines(*self._above()), *pieces, markup.lines(*PROFILE.splitlines()))
+
+    def _above(self) -> list[str]:
+        """What stands above the counts."""
+        return [STAMP, PUBLISHED] if self.lasting else [STAMP, PUBLISHED, NOT_KEPT]
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
         tables = {found.table.name: _record(found) for found in self.tables}
         said = {"private": False, "stamp": STAMP, "warning": PUBLISHED}
-        return {**said, "noted": list(self.noted), "unit": self.unit, "tables": tables}
+        return {**said, "noted": list(self.noted), "lasting": self.lasting, "unit": self.unit, "tables": tables}
 
 
 def check(
@@ -81,7 +100,7 @@ def check(
     for table in source.declared.tables.values():
         progress(f"counting {table.name}")
         found.append(misfits(source, table))
-    return Check(source.declared.unit, tuple(found), noted)
+    return Check(source.declared.unit, tuple(found), noted, lasting=ledger is None or not ledger.in_memory)
 
 
 def _noted(declared: Declaration, ledger: Ledger, reason: str, analyst: str | None) -> tuple[str, ...]:

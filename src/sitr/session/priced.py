@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from .database import Database
 
 Progress = Callable[[str], None]
-UNASKED = "Nothing was read or charged. explain(epsilon=0.5) says what it would cost, release(epsilon=0.5) answers it."
+UNASKED = (
+    "No private row was read, and nothing was charged. explain(epsilon=0.5) says what it would cost, "
+    "release(epsilon=0.5) answers it."
+)
 
 
 class Costing(Protocol):

@@ -121,19 +121,25 @@ class Profile:
         remaining = next(iter(self._questions.values())).forecast().remaining(event)
         return ProfileExplanation(epsilon, found, remaining)
 
-    def release(self, *, epsilon: float, operation: str | None = None, purpose: str | None = None) -> Profiled:
+    def release(
+        self, *, epsilon: float, operation: str | None = None, purpose: str | None = None, anyway: bool = False
+    ) -> Profiled:
         """Return what was found, for ε in all.
 
         Args:
             epsilon: In all.
             operation: An id, to ask for the same again for nothing; that of a column's histogram ends in its name.
             purpose: What for; a budget for that purpose is charged as well.
+            anyway: Spend even on what is known beforehand to be useless.
+
+        Raises:
+            UselessQuestion: By what is declared, no row passes a filter of the table; nothing was charged.
 
         Privacy: one histogram for the rows of units and one for each column, with equal parts of ε; each is charged.
         """
         part = epsilon / len(self._questions)
         answers = {
-            name: one.release(epsilon=part, operation=_named(operation, name), purpose=purpose)
+            name: one.release(epsilon=part, operation=_named(operation, name), purpose=purpose, anyway=anyway)
             for name, one in self._questions.items()
         }
         facts = _facts(answers[""]) if "" in answers else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import warnings
 from collections.abc import Callable, Mapping
@@ -44,7 +45,7 @@ HALVINGS = 40
 HIGHEST = 100.0  # ε that is tried
 
 
-@told_instead(QUESTION, "a question", "it has no answer yet: nothing was read, and nothing was charged.")
+@told_instead(QUESTION, "a question", "it has no answer yet: no private row was read, and nothing was charged.")
 class Question(Priced[Plan, Answer]):
     """A query on a database; made by `PrivateTable.aggregate`, `Groups.aggregate` and `Database.sql`.
 
@@ -161,7 +162,7 @@ class Question(Priced[Plan, Answer]):
         found = explained(made, target, facts, {}, (), notes, unit)
         doubted = tuple(one.text for one in self._doubts(made, found.errors))
         remarks = self.database.hold_to_terms() + doubted + self._grouped.notes + self._delta_remarks(made, target)
-        return replace(found, notes=(*found.notes, *remarks))
+        return replace(found, notes=(*found.notes, *remarks), public_read=self._grouped.read)
 
     def _prices(self, delta: float | None) -> Prices:
         """What it would cost at each price that its noise can be drawn at."""
@@ -331,8 +332,8 @@ class Question(Priced[Plan, Answer]):
         """The ε that was said, by the question too, or the one that an error takes; and what is said of it."""
         if error is None and relative_error is None:
             return (self._epsilon if epsilon is None and rho is None else epsilon), ()
-        if [epsilon or self._epsilon, rho, error, relative_error].count(None) != 3:
-            raise InvalidArgument("of epsilon, rho, error and relative_error, one says what is wanted.")
+        asked = {"epsilon": epsilon, "rho": rho, "error": error, "relative_error": relative_error}
+        _check_one_price({name: value for name, value in asked.items() if value is not None}, self._epsilon)
         wanted, notes = self._wanted(error, relative_error, delta)
         return self._epsilon_for(wanted, delta), notes
 
@@ -371,6 +372,21 @@ class Question(Priced[Plan, Answer]):
         return high
 
 
+def _check_one_price(given: Mapping[str, float], stated: float | None) -> None:
+    """Refuse what says in several ways how much is spent; the question itself may have stated it."""
+    name, value = list(given.items())[-1]
+    why = "each of them alone decides how much is spent."
+    if stated is not None:
+        raise InvalidArgument(
+            f"{name} was given, but the query itself says epsilon = {stated:g}.",
+            why=why,
+            do=f"leave {name} out, or take epsilon out of the OPTIONS of the query.",
+        )
+    if len(given) > 1:
+        what = f"{' and '.join(given)} were given together."
+        raise InvalidArgument(what, why=why, do=f"pass {name}={_validate.shown(value)} alone.")
+
+
 def _refuse_useless(found: tuple[Doubt, ...]) -> None:
     """Refuse what is certain to tell nothing, and warn of what is likely to."""
     if sure := [one.text for one in found if one.certain]:
@@ -380,4 +396,12 @@ def _refuse_useless(found: tuple[Doubt, ...]) -> None:
             do="change the question, or pass anyway=True to spend all the same.",
         )
     for one in found:
-        warnings.warn(AccuracyWarning(one.text), stacklevel=3)
+        warnings.warn(AccuracyWarning(one.text), stacklevel=_level_outside())
+
+
+def _level_outside() -> int:
+    """How many calls above its own the first one is that is not of sitr: a profile asks questions for its user."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "sitr":
+        frame, level = frame.f_back, level + 1
+    return level

@@ -6,7 +6,7 @@ Nothing here is private. Counts leave, and never a value; but a count without no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial, reduce
 
 from .cells import FILLED
@@ -22,10 +22,19 @@ from .source import Source
 from .statement import UNIT
 
 Pairs = tuple[tuple[str, str], ...]
+EXACT = "NOT PRIVATE: exact counts:"
 
 
-@dataclass(frozen=True)
-class ColumnMisfits:
+class Exact:
+    """Counts without noise: wherever they are shown, that is said first."""
+
+    def __repr__(self) -> str:
+        counts = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self))  # type: ignore[arg-type]
+        return f"{EXACT} {type(self).__name__}({', '.join(counts)})"
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnMisfits(Exact):
     """How many cells of a column are not as it is declared.
 
     Attributes:
@@ -41,8 +50,8 @@ class ColumnMisfits:
     outside_categories: int | None = None
 
 
-@dataclass(frozen=True)
-class UnitMisfits:
+@dataclass(frozen=True, repr=False)
+class UnitMisfits(Exact):
     """How the units of a table stand to its row limit.
 
     Attributes:
@@ -58,8 +67,8 @@ class UnitMisfits:
     rows_over: int
 
 
-@dataclass(frozen=True)
-class LostKey:
+@dataclass(frozen=True, repr=False)
+class LostKey(Exact):
     """Rows with a key that leads nowhere.
 
     Attributes:
@@ -73,8 +82,8 @@ class LostKey:
     rows: int
 
 
-@dataclass(frozen=True)
-class Misfits:
+@dataclass(frozen=True, repr=False)
+class Misfits(Exact):
     """What of one table does not fit.
 
     Attributes:

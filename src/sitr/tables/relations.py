@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from .. import _validate
 from ..errors import InvalidArgument, NotAllowed
@@ -18,6 +18,7 @@ from .expressions import Column, Expression, require
 from .limits import Extent, around
 
 Schema = dict[str, Domain]
+Sides = tuple[Literal["left", "right"], ...]  # to a part of a relation
 OVER_UNIT = ("count", "sum", "min", "max", "mean")  # of the rows of one unit
 
 
@@ -368,37 +369,53 @@ def one_row_per_unit(relation: Relation) -> bool:
 
 
 class Origin(NamedTuple):
-    """Where the values of a column come from: the public side of a join, and the column there."""
+    """Where the values of a column come from: the public side of a join, and the column there.
+
+    Attributes:
+        join: Which one.
+        column: What the column is called on the public side.
+        path: The sides of joins that lead to it. The same join may stand on both sides of another one, and then a row
+            has two public rows: the path tells them apart.
+    """
 
     join: Join
     column: str
+    path: Sides
 
 
-def public_origin(name: str, relation: Relation, declared: Declaration) -> Origin | None:
+def public_origin(name: str, relation: Relation, declared: Declaration, path: Sides = ()) -> Origin | None:
     """Return the public table whose values are all that a column can hold; None where there may be others.
 
     A column of the private side that has to be equal to a public one holds no other values either.
+
+    Args:
+        name: Of the column.
+        relation: In which it is.
+        declared: The declaration.
+        path: The sides of joins that lead to the relation.
     """
     if isinstance(relation, Select):
-        return public_origin(dict(relation.columns)[name], relation.source, declared)
+        return public_origin(dict(relation.columns)[name], relation.source, declared, path)
     if isinstance(relation, Derive) and name in (made := dict(relation.columns)):
         value = made[name]
-        return public_origin(value.name, relation.source, declared) if isinstance(value, Column) else None
+        return public_origin(value.name, relation.source, declared, path) if isinstance(value, Column) else None
     if isinstance(relation, PerUnit) and name not in relation.keys:
         return None
     if isinstance(relation, (Filter, Derive, PerUnit)):
-        return public_origin(name, relation.source, declared)
-    return _origin_in_join(name, relation, declared) if isinstance(relation, Join) else None
+        return public_origin(name, relation.source, declared, path)
+    return _origin_in_join(name, relation, declared, path) if isinstance(relation, Join) else None
 
 
-def _origin_in_join(name: str, join: Join, declared: Declaration) -> Origin | None:
+def _origin_in_join(name: str, join: Join, declared: Declaration, path: Sides) -> Origin | None:
     public, of_left = is_public(join.right, declared), name in join.left.schema(declared)
     if public and not of_left:
-        return Origin(join, name)
+        return Origin(join, name, path)
     equal = [other for one, other in join.on if one == name and of_left]
     if public and equal and not join.keep:
-        return Origin(join, equal[0])
-    return public_origin(name, join.left if of_left else join.right, declared)
+        return Origin(join, equal[0], path)
+    if of_left:
+        return public_origin(name, join.left, declared, (*path, "left"))
+    return public_origin(name, join.right, declared, (*path, "right"))
 
 
 def _unit_name(relation: Relation, declared: Declaration) -> str | None:
