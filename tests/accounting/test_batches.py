@@ -409,6 +409,16 @@ def test_reports_of_more_than_two_values_are_known_within_a_hundredth(k, n):
     assert narrow((event * 10).epsilon(1e-6), 0.02)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("n", [1000, 30_000])
+def test_pure_reports_may_be_responses_of_three_values(n, epsilon):
+    """So they are not said to cost less than these."""
+    responses = RandomizedResponse(math.exp(epsilon) / (math.exp(epsilon) + 2), 3)
+    truth = ShuffledReports(responses, n).epsilon(1e-6)
+    found = ShuffledReports(PureDP(epsilon), n).epsilon(1e-6)
+    assert truth.lower * (1 - 1e-9) <= found.lower <= truth.upper
+
+
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_a_crowd_whose_numbers_are_taken_together_is_above_one_that_is_counted(k):
     """Beyond 200 reports numbers are spread; the bound is near the pair itself, which is summed here in doubles."""

@@ -66,6 +66,23 @@ def test_the_profile_of_bounded_losses_ends_at_the_largest():
     assert pair.forward.largest == pytest.approx(2.1, rel=1e-12)
 
 
+def test_the_profile_of_a_loss_that_only_one_order_bounds_has_no_end():
+    """Far out δ is less than any double: there it is not said to be 0."""
+    part = pairs.sampled_gaussian_pair(50.0, 0.5)
+    assert part.backward.largest < part.forward.largest == math.inf
+    pair = _profile_pair(((part, 1000),))
+    assert pair.forward.infinite_mass > 0
+    assert pair.backward.infinite_mass > 0
+
+
+def test_a_profile_is_smoothed_by_no_more_than_is_aimed_at():
+    event = Laplace(2.0) * 3
+    pair = _profile_pair(event.parts)
+    for share in (0.1, 0.5, 1.0, 3.0):
+        epsilon = share * event.expected_loss()
+        assert pair.forward.profile(np.float64(epsilon)) <= event.delta(epsilon).upper * (1 + 1e-5)
+
+
 @pytest.mark.parametrize("event", [Laplace(1.0) * 5 + Gaussian(2.0), Gaussian(0.3) + RandomizedResponse(0.6) * 3])
 def test_the_hull_of_a_profile_costs_hardly_more_than_it(event):
     pair = _profile_pair(event.parts)

@@ -7,6 +7,7 @@ import stat
 from contextlib import closing
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from sitr.accounting import PureDP
 from sitr.errors import LedgerDamaged, LedgerUnavailable, NotPermitted, WrongLedger
@@ -242,6 +243,43 @@ def test_a_book_that_may_not_be_written_says_so(path, code, extended):
         told = ledger.store._explained(error)
     assert isinstance(told, LedgerUnavailable)
     assert "cannot be written; nothing was changed" in told.what
+
+
+@pytest.mark.parametrize("place", ["memory://", "sqlite:///{}/book.db"])
+def test_a_statement_that_fails_does_not_end_its_transaction(place, tmp_path):
+    """Whoever catches its error goes on in the same one: what comes later is not written without what was before."""
+    store = Ledger.open(place.format(tmp_path)).store
+    before = list(store.entries())
+
+    def halfway():
+        with store.transaction() as connection:
+            store._append(connection, "outside", None, None, "{}")
+            with pytest.raises(OperationalError, match="nowhere"):
+                connection.exec_driver_sql("SELECT nothing FROM nowhere")
+            assert connection.connection.driver_connection.in_transaction
+            store._append(connection, "outside", None, None, "{}")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        halfway()
+    assert list(store.entries()) == before
+
+
+def test_a_step_that_fails_while_it_reads_leaves_its_connection_able_to_write(path):
+    """Though a notebook keeps the traceback, and the cursor with it, and another process writes meanwhile."""
+
+    def step(cursor):
+        cursor.execute("SELECT seq FROM entry").fetchone()
+        raise ZeroDivisionError
+
+    with Ledger.open(path) as ledger:
+        with pytest.raises(ZeroDivisionError) as kept:
+            ledger.store._step(step)
+        with Ledger.open(path) as other:
+            other.once("clinic", ONE, lambda: 1, analyst="amina", operation="p")
+        ledger.once("clinic", ONE, lambda: 1, analyst="amina", operation="q")
+        assert kept.value.__traceback__ is not None
+        assert ledger.verify().valid
 
 
 def test_a_form_that_never_was_is_damage(path):

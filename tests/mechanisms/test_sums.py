@@ -282,6 +282,13 @@ def test_bad_parameters_are_refused(make, name, value):
         make(**{**GOOD, name: value})
 
 
+@pytest.mark.parametrize("make", MAKERS)
+def test_the_range_of_delta_is_told(make):
+    for delta in (0.0, 1.0, 1.5, 3.0):
+        with pytest.raises(InvalidArgument, match=rf"delta={delta} is not in \(0, 1\)"):
+            make(**GOOD, delta=delta)
+
+
 @pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf, True, "1"])
 def test_bad_rho_is_refused(rho):
     with pytest.raises(InvalidArgument, match="rho"):

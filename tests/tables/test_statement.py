@@ -16,7 +16,7 @@ from sqlglot import exp
 import sitr
 from sitr.errors import EngineFailed, InvalidArgument, MissingExtra
 from sitr.tables import statement
-from sitr.tables.statement import bounds_in, check, plain, stated
+from sitr.tables.statement import bounds_in, bounds_of, check, plain, stated
 from tests.tables import engines
 from tests.tables.exact import exact
 
@@ -186,6 +186,13 @@ def test_a_bound_counts_only_as_a_conjunct_of_where():
             check(sqlglot.parse_one(text, dialect="duckdb"), text, "duckdb", Counter({"place < 4": 1}))
 
 
+def test_only_units_and_their_places_are_bounds_of_a_query():
+    rows = ibis.table({"unit": "string", "a": "boolean", "place": "int64", "n": "int64"}, name="t")
+    assert bounds_of(rows.filter(rows["unit"].notnull(), rows["place"] < 4)) == Counter({"place < 4": 1, "unit": 1})
+    for condition in (rows["a"].notnull(), rows["n"] < 4, rows["place"] <= 4, rows["unit"].isnull()):
+        assert not bounds_of(rows.filter(condition))
+
+
 def test_deep_conditions_are_read_too():
     condition = TABLE["a"]
     for _ in range(60):
@@ -212,6 +219,7 @@ def test_the_text_that_is_shown_is_the_one_that_is_sent():
     made = stated(TABLE.filter((TABLE["a"] | TABLE["b"]).isnull()), COMPILER)
     for one in (made, made.changed(lambda tree: tree.limit(0, copy=False))):
         assert " ".join(one.pretty.split()).replace("( ", "(").replace(" )", ")") == one.text
+        assert len(one.pretty.splitlines()) > len(one.text.splitlines()) == 1
     assert one.text == f"{made.text} LIMIT 0"
 
 

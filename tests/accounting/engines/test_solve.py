@@ -522,6 +522,15 @@ def test_few_atoms_are_summed():
     assert isinstance(only, AtomSum)
 
 
+def test_the_sum_of_few_atoms_is_the_answer_at_once(monkeypatch):
+    """It is exact to rounding: no lattice is made, and no line."""
+    monkeypatch.setattr(solve, "lattice_sum", never)
+    monkeypatch.setattr(solve, "Line", never)
+    found = _numerical(Mix.of([(LAWS["response"], 5)]), 1e-5, 0.0, Purse())
+    assert found.method == "enumeration"
+    assert found.within(1e-12)
+
+
 def test_a_lattice_and_many_atoms_are_paid_for(monkeypatch):
     mix, purse = Mix.of([(LAWS["response"], 5)]), Purse(1000.0)
     lattice = Free(mix, None)

@@ -383,6 +383,14 @@ def test_what_is_no_probability_is_refused_by_its_name(delta, parts, told):
         UnionFilter(1.0, delta, parts=parts)
 
 
+@pytest.mark.parametrize("epsilon", [1e-7, 5000.001, 10_001.0, 30_000.0])
+def test_a_promise_out_of_range_is_refused_with_the_range(epsilon):
+    with pytest.raises(InvalidArgument, match=rf"epsilon={epsilon!r} is not in \[1e-06, 5000\]"):
+        choose_union(epsilon, 1e-6)
+    with pytest.raises(InvalidArgument, match=rf"epsilon={epsilon!r} is not in \[1e-06, 5000\]"):
+        UnionFilter(epsilon, 1e-6, parts=0.0)
+
+
 # The worst analyst there is, and twins of the rule.
 
 BUDGETS = [(1.0, 0.05, 20), (0.5, 0.02, 12), (2.0, 0.01, 16), (1.0, 1e-3, 20), (4.0, 0.01, 12)]

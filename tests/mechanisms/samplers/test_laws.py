@@ -45,6 +45,14 @@ def test_bounds_narrow_as_bits_are_added(law):
     assert apart[2] < apart[1] / 2**50
 
 
+@pytest.mark.parametrize("bits", [48, 64, 96])
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_what_is_surely_passed_at_a_step_is_passed_at_the_next(law, bits):
+    """Also where terms are less than what a unit can tell."""
+    lows = [low for low, _ in islice(law.steps(bits), 600)]
+    assert lows == sorted(lows)
+
+
 def test_outcomes_are_in_the_order_that_steps_are_in():
     assert Coin(Fraction(1)).values(2).tolist() == [0, 1]
     assert Digit(Fraction(1), 4).values(4).tolist() == [0, 1, 2, 3]
