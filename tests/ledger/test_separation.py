@@ -123,6 +123,15 @@ def test_an_answer_is_for_who_asked(team):
     assert team.as_amina("SELECT * FROM sitr.kept('q-1', %s)", [team.badr]) == []
 
 
+def test_an_answer_stays_that_of_who_asked_whatever_else_an_analyst_asked(team):
+    for name in (team.badr, team.amina):
+        with team.open(name) as ledger, ledger.reserve("clinic", EVENT, analyst=name, operation=f"of {name}") as grant:
+            grant.commit(f"for {name}")
+    kept = "SELECT operation FROM sitr.kept(%s, %s)"
+    assert team.as_amina(kept, [f"of {team.badr}", team.amina]) == []
+    assert team.as_amina(kept, [f"of {team.amina}", team.amina]) == [(f"of {team.amina}",)]
+
+
 def test_an_analyst_is_no_owner(team):
     team.ledger.reserve("clinic", EVENT, analyst=team.amina, operation="q-1")
     with team.open(team.amina) as ledger:

@@ -257,3 +257,9 @@ def test_a_point_that_another_machine_rounded_is_accepted():
 def test_what_is_promised_is_more_than_the_limits_by_what_they_may_be_exceeded():
     promise = WholeFilter(1.0, 1e-6).guarantee()
     assert promise == ApproximateDP(PROMISE, 1e-6 * PROMISE)
+
+
+@pytest.mark.parametrize("epsilon", [5000.001, 10_001.0])
+def test_a_limit_out_of_range_is_refused_with_the_range(epsilon):
+    with pytest.raises(InvalidArgument, match=r"epsilon=.* is not in \(0, 5000\]"):
+        WholeFilter(epsilon, 1e-6)
