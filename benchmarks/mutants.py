@@ -432,7 +432,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=13, help="which mutants are drawn")
     parser.add_argument("--count", type=int, default=520, help="how many, over all files")
-    parser.add_argument("--begin", type=int, default=0, help="with which of them, where others were tried elsewhere")
     parser.add_argument("--file", default="", metavar="WORD", help="only files whose names hold it")
     parser.add_argument("--seconds", type=float, default=3600, help="when to stop; the next run goes on")
     parser.add_argument("--processes", type=int, default=2)
@@ -449,8 +448,7 @@ def main() -> int:
         mutants_trial.warm_up()
         bench = Bench(asked.processes, time.monotonic() + asked.seconds)
         traced(traces, bench, files)
-        turned = mutants[asked.begin :] + mutants[: asked.begin]
-        tried(turned, traces, journal, bench, equivalent)
+        tried(mutants, traces, journal, bench, equivalent)
     return report(mutants, traces, journal, equivalent)
 
 

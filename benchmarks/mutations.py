@@ -154,7 +154,7 @@ class Home(NamedTuple):
 
 
 def homes(name: str, source: bytes) -> list[Home]:
-    """Return the places of a file, outer ones before those inside; `home_of` finds the last that holds a mutation."""
+    """Return the places of a file, outer ones before those inside."""
     if name.endswith(".sql"):
         found = re.finditer(rb"(?s)\S.*?(?=\n\s*\n|\Z)", source)
         return [Home("", paragraph.start(), paragraph.end()) for paragraph in found]
@@ -172,7 +172,7 @@ def homes(name: str, source: bytes) -> list[Home]:
     return made
 
 
-def home_of(mutation: "Mutation", places: list[Home]) -> Home:
+def home_of(mutation: Mutation, places: list[Home]) -> Home:
     """Return the innermost place that holds a mutation."""
     around = [home for home in places if home.start <= mutation.start and mutation.end <= home.end]
     return max(around, key=lambda home: (home.start, -home.end))
